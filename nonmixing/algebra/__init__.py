@@ -1,0 +1,11 @@
+"""The prover: decides polynomial identities between matrix expressions for all dimensions at once.
+
+Knows nothing about learning. Importing it loads neither NumPy nor SymPy.
+"""
+
+from nonmixing.algebra.claimfile import load_claims
+from nonmixing.algebra.decide import Decision, Disagreement, decide
+from nonmixing.algebra.refute import Counterexample
+from nonmixing.algebra.setting import Equation, Setting, Statement
+
+__all__ = ["Counterexample", "Decision", "Disagreement", "Equation", "Setting", "Statement", "decide", "load_claims"]

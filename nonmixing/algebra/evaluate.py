@@ -1,0 +1,298 @@
+"""Exact evaluation of expressions at given matrices: integers, fractions, or a prime field.
+
+This is the second opinion, so it shares nothing with the index form: matrices are lists of rows, and derivatives are
+dual numbers (value + e * tangent, e^2 = 0), nested where derivatives are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import mul
+
+from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.setting import Setting
+
+Number = int | Fraction
+Rows = tuple[tuple[Number, ...], ...]
+
+PRIME = 2**61 - 1
+
+
+class Undefined(ArithmeticError):
+    """The expression has no value here (a singular inverse, a zero divisor)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dual:
+    """value + e * tangent, with e of the given level; deeper derivatives have higher levels."""
+
+    level: int
+    value: Value
+    tangent: Value
+
+
+Value = Rows | Dual
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The ring that entries live in: rationals (`prime` None) or integers modulo a prime."""
+
+    prime: int | None = None
+
+    def rows(self, entries: Iterable[Iterable[Number]]) -> Rows:
+        """A matrix, entries reduced."""
+        if self.prime is None:
+            return tuple(map(tuple, entries))
+        prime = self.prime
+        return tuple(tuple(int(x) % prime if isinstance(x, int) else self._mod(x) for x in row) for row in entries)
+
+    def _mod(self, x: Fraction) -> int:
+        assert self.prime is not None
+        return x.numerator * pow(x.denominator, -1, self.prime) % self.prime
+
+    def reciprocal(self, x: Number) -> Number:
+        """1 / x."""
+        if x == 0:
+            raise Undefined("division by zero")
+        return pow(int(x), -1, self.prime) if self.prime is not None else 1 / Fraction(x)
+
+    def inverse(self, a: Rows) -> Rows:
+        """Inverse by Gauss-Jordan elimination."""
+        n = len(a)
+        work = [[*row, *(1 if i == j else 0 for j in range(n))] for i, row in enumerate(a)]
+        for column in range(n):
+            pivot = next((i for i in range(column, n) if work[i][column] != 0), None)
+            if pivot is None:
+                raise Undefined("a singular matrix has no inverse")
+            work[column], work[pivot] = work[pivot], work[column]
+            scale = self.reciprocal(work[column][column])
+            work[column] = [x * scale for x in work[column]]
+            for i in range(n):
+                factor = work[i][column]
+                if i != column and factor != 0:
+                    work[i] = [x - factor * y for x, y in zip(work[i], work[column], strict=True)]
+            if self.prime is not None:
+                work = [[x % self.prime for x in row] for row in work]
+        return self.rows(row[n:] for row in work)
+
+
+def _matmul(a: Rows, b: Rows) -> list[list[Number]]:
+    columns = list(zip(*b, strict=True))
+    return [[sum(map(mul, row, column)) for column in columns] for row in a]
+
+
+def _elementwise(a: Rows, b: Rows) -> list[list[Number]]:
+    return [[x * y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)]
+
+
+def _scale(a: Rows, b: Rows) -> list[list[Number]]:
+    factor = a[0][0]
+    return [[factor * x for x in row] for row in b]
+
+
+def _plus(a: Rows, b: Rows) -> list[list[Number]]:
+    return [[x + y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)]
+
+
+def _transpose(a: Rows) -> list[tuple[Number, ...]]:
+    return list(zip(*a, strict=True))
+
+
+def _trace(a: Rows) -> list[list[Number]]:
+    return [[sum(row[i] for i, row in enumerate(a))]]
+
+
+def _total(a: Rows) -> list[list[Number]]:
+    return [[sum(map(sum, a))]]
+
+
+def _diag(a: Rows) -> list[list[Number]]:
+    return [[row[0] if i == j else 0 for j in range(len(a))] for i, row in enumerate(a)]
+
+
+def _diagpart(a: Rows) -> list[list[Number]]:
+    return [[x if i == j else 0 for j, x in enumerate(row)] for i, row in enumerate(a)]
+
+
+_LINEAR: Mapping[str, Callable[[Rows], Iterable[Iterable[Number]]]] = {
+    "T": _transpose,
+    "tr": _trace,
+    "total": _total,
+    "diag": _diag,
+    "diagpart": _diagpart,
+}
+_BILINEAR: Mapping[str, Callable[[Rows, Rows], Iterable[Iterable[Number]]]] = {
+    "matmul": _matmul,
+    "times": _elementwise,
+    "scale": _scale,
+}
+
+
+class Evaluator:
+    """Evaluates expressions of a setting at given sizes and values.
+
+    Args:
+        setting: gives velocities and updates their meaning.
+        dims: size of each symbolic dimension.
+        values: value of each matrix and (1 x 1) of each scalar.
+        prime: evaluate modulo this prime; exact rationals if None.
+    """
+
+    def __init__(
+        self, setting: Setting, dims: Mapping[str, int], values: Mapping[str, Rows], prime: int | None = None
+    ) -> None:
+        self.setting = setting
+        self.dims = dims
+        self.values: dict[str, Value] = dict(values)
+        self.ring = Arithmetic(prime)
+        self._depth = 0
+
+    def at(self, expr: Expr) -> Rows:
+        """The value, as rows."""
+        value = self._value(expr, self.values, {})
+        assert not isinstance(value, Dual)
+        return value
+
+    @staticmethod
+    def inverse_of(value: Rows) -> Rows:
+        """Inverse of a rational matrix; raises `Undefined` if it is singular."""
+        return Arithmetic().inverse(value)
+
+    def size(self, dim: Dim) -> int:
+        """A dimension's size here."""
+        return dim if isinstance(dim, int) else self.dims[dim]
+
+    # --- one operation each ------------------------------------------------------------------------------------------
+
+    def _value(self, expr: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]) -> Value:
+        known = memo.get(expr)
+        if known is None:
+            known = memo[expr] = self._compute(expr, values, memo)
+        return known
+
+    def _compute(self, expr: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]) -> Value:
+        op, data = expr.op, expr.data
+        if op in ("symbol", "scalar"):
+            return values[str(data)]
+        if op in ("d", "after", "D", "grad"):
+            return self._calculus(expr, values, memo)
+        args = [self._value(arg, values, memo) for arg in expr.args]
+        if op in _BILINEAR:
+            return self._bilinear(_BILINEAR[op], args[0], args[1])
+        if op in _LINEAR:
+            return self._linear(_LINEAR[op], args[0])
+        match op:
+            case "add":
+                result = args[0]
+                for other in args[1:]:
+                    result = self._add(result, other)
+                return result
+            case "power":
+                assert isinstance(data, int)
+                result = self._constant(expr, 1)
+                for _ in range(data):
+                    result = self._bilinear(_elementwise, result, args[0])
+                return result
+            case "inv" | "reciprocal":
+                return self._inverse(args[0])
+            case "number":
+                assert isinstance(data, Fraction)
+                return self.ring.rows([[data.numerator if data.denominator == 1 else data]])
+            case "dim":
+                return self.ring.rows([[self.size(str(data))]])
+            case "eye":
+                return tuple(tuple(int(i == j) for j in range(self.size(expr.cols))) for i in range(self.size(expr.rows)))
+            case "ones":
+                return self._constant(expr, 1)
+            case "zeros":
+                return self._constant(expr, 0)
+            case _:
+                raise TypeError(f"no evaluation rule for {op!r}")
+
+    def _constant(self, expr: Expr, entry: int) -> Rows:
+        return tuple((entry,) * self.size(expr.cols) for _ in range(self.size(expr.rows)))
+
+    # --- dual numbers ------------------------------------------------------------------------------------------------
+
+    def _linear(self, f: Callable[[Rows], Iterable[Iterable[Number]]], a: Value) -> Value:
+        if isinstance(a, Dual):
+            return Dual(a.level, self._linear(f, a.value), self._linear(f, a.tangent))
+        return self.ring.rows(f(a))
+
+    def _add(self, a: Value, b: Value) -> Value:
+        level = max(_level(a), _level(b))
+        if level == 0:
+            assert not isinstance(a, Dual)
+            assert not isinstance(b, Dual)
+            return self.ring.rows(_plus(a, b))
+        (a0, a1), (b0, b1) = _split(a, level), _split(b, level)
+        tangent = b1 if a1 is None else a1 if b1 is None else self._add(a1, b1)
+        assert tangent is not None
+        return Dual(level, self._add(a0, b0), tangent)
+
+    def _bilinear(self, f: Callable[[Rows, Rows], Iterable[Iterable[Number]]], a: Value, b: Value) -> Value:
+        level = max(_level(a), _level(b))
+        if level == 0:
+            assert not isinstance(a, Dual)
+            assert not isinstance(b, Dual)
+            return self.ring.rows(f(a, b))
+        (a0, a1), (b0, b1) = _split(a, level), _split(b, level)
+        parts = [self._bilinear(f, x, y) for x, y in ((a1, b0), (a0, b1)) if x is not None and y is not None]
+        tangent = parts[0] if len(parts) == 1 else self._add(parts[0], parts[1])
+        return Dual(level, self._bilinear(f, a0, b0), tangent)
+
+    def _inverse(self, a: Value) -> Value:
+        if not isinstance(a, Dual):
+            return self.ring.inverse(a)
+        value = self._inverse(a.value)
+        inner = self._bilinear(_matmul, value, self._bilinear(_matmul, a.tangent, value))
+        return Dual(a.level, value, self._bilinear(_scale, ((-1,),), inner))
+
+    # --- derivatives and steps ---------------------------------------------------------------------------------------
+
+    def _calculus(self, expr: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]) -> Value:
+        if expr.op == "after":
+            moved = {name: self._value(update, values, memo) for name, update in self.setting.update.items()}
+            return self._value(expr.args[0], {**values, **moved}, {})
+        if expr.op == "grad":
+            return self._gradient(expr, values)
+        if expr.op == "D":
+            directions = {str(expr.data): self._value(expr.args[1], values, memo)}
+        else:
+            directions = {name: self._value(velocity, values, memo) for name, velocity in self.setting.velocity.items()}
+        return self._along(expr.args[0], values, directions)
+
+    def _along(self, f: Expr, values: Mapping[str, Value], directions: Mapping[str, Value]) -> Value:
+        self._depth += 1
+        level = self._depth + max((_level(value) for value in values.values()), default=0)
+        moved = {name: Dual(level, values[name], direction) for name, direction in directions.items() if name in values}
+        result = self._value(f, {**values, **moved}, {})
+        self._depth -= 1
+        if isinstance(result, Dual) and result.level == level:
+            return result.tangent
+        return self._linear(lambda a: [[0] * len(row) for row in a], result)
+
+    def _gradient(self, expr: Expr, values: Mapping[str, Value]) -> Value:
+        """One dual evaluation an entry, put together in the variable's shape."""
+        rows, cols = self.size(expr.rows), self.size(expr.cols)
+        name = str(expr.data)
+        total: Value = self._constant(expr, 0)
+        for i in range(rows):
+            for j in range(cols):
+                entry = tuple(tuple(int((i, j) == (a, b)) for b in range(cols)) for a in range(rows))
+                slope = self._along(expr.args[0], values, {name: entry})
+                total = self._add(total, self._bilinear(_scale, slope, entry))
+        return total
+
+
+def _level(value: Value) -> int:
+    return value.level if isinstance(value, Dual) else 0
+
+
+def _split(value: Value, level: int) -> tuple[Value, Value | None]:
+    if isinstance(value, Dual) and value.level == level:
+        return value.value, value.tangent
+    return value, None

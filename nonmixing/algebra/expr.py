@@ -1,0 +1,359 @@
+"""Expressions as both doors (text, SymPy) deliver them, with their shapes checked on the way in.
+
+An expression is a tree of `Expr` nodes over a small set of operations. A scalar is a 1 x 1 matrix, so that one
+set of rules serves both. Sugar (`norm2`, `inner`, `sym`, `skew`) is spelled out here and nowhere else; whoever
+reads an `Expr` meets the core operations only:
+
+=============  ==================================  =======================================================
+operation      arguments, data                     value
+=============  ==================================  =======================================================
+number         data: Fraction                      a rational number
+scalar, dim    data: name                          a declared scalar; a dimension used as a number
+symbol         data: name                          a declared matrix
+add            two or more of one shape            sum
+scale          1 x 1, matrix                       scalar multiple
+times          two of one shape                    elementwise (Hadamard) product
+power          one, data: exponent >= 0            elementwise power
+reciprocal     1 x 1                               1 / scalar
+matmul         p x q, q x s                        matrix product
+T, tr, total   one                                 transpose, trace, sum of all entries
+diag           n x 1                               the diagonal matrix of a column
+diagpart       n x n                               the diagonal part, kept as a matrix
+inv            n x n                               inverse
+eye, ones      none                                identity, matrix of ones
+zeros          none                                zero matrix
+grad           f (1 x 1), data: name               Frobenius gradient of f, every entry of the variable free
+D              F, H, data: name                    directional derivative of F in the variable along H
+d              one                                 derivative along the flow of the setting
+after          one                                 value after one step of the setting
+=============  ==================================  =======================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from nonmixing.errors import InputError, ShapeError
+
+__all__ = [
+    "Dim",
+    "Expr",
+    "add",
+    "after",
+    "d",
+    "diag",
+    "diagpart",
+    "dimension",
+    "directional",
+    "eye",
+    "grad",
+    "inner",
+    "inv",
+    "is_zero_literal",
+    "matmul",
+    "multiply",
+    "negative",
+    "norm2",
+    "number",
+    "ones",
+    "power",
+    "reciprocal",
+    "scalar",
+    "skew",
+    "subtract",
+    "sym",
+    "symbol",
+    "times",
+    "total",
+    "tr",
+    "transpose",
+    "zeros",
+]
+
+Dim = int | str
+"""A dimension: a positive integer or the name of a symbol."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expr:
+    """A node: operation, arguments, data, and the shape of its value."""
+
+    op: str
+    args: tuple[Expr, ...] = ()
+    data: str | int | Fraction | None = None
+    rows: Dim = 1
+    cols: Dim = 1
+    _hash: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        # The hash is kept: expressions are keys of every memo, and deep ones would be hashed over and over.
+        key = (self.op, self.args, self.data, self.rows, self.cols)
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Expr) or self._hash != other._hash:
+            return False
+        return (self.op, self.data, self.rows, self.cols, self.args) == (
+            other.op,
+            other.data,
+            other.rows,
+            other.cols,
+            other.args,
+        )
+
+    @property
+    def shape(self) -> tuple[Dim, Dim]:
+        """Rows and columns."""
+        return self.rows, self.cols
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the value is 1 x 1."""
+        return self.rows == 1 and self.cols == 1
+
+
+def spell(expr: Expr) -> str:
+    """The expression and its shape, for messages."""
+    from nonmixing.algebra.printing import to_text
+
+    text = to_text(expr)
+    if len(text) > 60:
+        text = text[:57] + "..."
+    return f"{text} ({expr.rows} x {expr.cols})"
+
+
+def number(value: int | Fraction) -> Expr:
+    """A rational number."""
+    return Expr("number", data=Fraction(value))
+
+
+def scalar(name: str) -> Expr:
+    """A declared scalar."""
+    return Expr("scalar", data=name)
+
+
+def dimension(dim: Dim) -> Expr:
+    """A dimension used as a number."""
+    return number(dim) if isinstance(dim, int) else Expr("dim", data=dim)
+
+
+def symbol(name: str, rows: Dim, cols: Dim) -> Expr:
+    """A matrix by name."""
+    return Expr("symbol", data=name, rows=rows, cols=cols)
+
+
+def is_zero_literal(expr: Expr) -> bool:
+    """Whether this is the number 0, which may stand for a zero matrix of any shape."""
+    return expr.op == "number" and expr.data == 0
+
+
+def add(*terms: Expr) -> Expr:
+    """Sum of matrices of one shape; a literal 0 fits every shape."""
+    parts = [t for t in terms if not is_zero_literal(t)]
+    if not parts:
+        return terms[0]
+    first = parts[0]
+    for term in parts[1:]:
+        if term.shape != first.shape:
+            raise ShapeError(
+                f"cannot add {spell(first)} and {spell(term)}: the shapes differ (there is no broadcasting)"
+            )
+    if len(parts) == 1:
+        return first
+    flat: list[Expr] = []
+    for part in parts:
+        flat.extend(part.args if part.op == "add" else (part,))
+    return Expr("add", tuple(flat), rows=first.rows, cols=first.cols)
+
+
+def negative(expr: Expr) -> Expr:
+    """Minus the expression."""
+    if expr.op == "number" and isinstance(expr.data, Fraction):
+        return number(-expr.data)
+    return Expr("scale", (number(-1), expr), rows=expr.rows, cols=expr.cols)
+
+
+def subtract(left: Expr, right: Expr) -> Expr:
+    """Difference."""
+    if not is_zero_literal(left) and not is_zero_literal(right) and left.shape != right.shape:
+        raise ShapeError(
+            f"cannot subtract {spell(right)} from {spell(left)}: the shapes differ (there is no broadcasting)"
+        )
+    return add(left, negative(right))
+
+
+def times(left: Expr, right: Expr) -> Expr:
+    """Elementwise product of two matrices of one shape."""
+    if left.shape != right.shape:
+        raise ShapeError(
+            f"cannot multiply {spell(left)} and {spell(right)} elementwise: the shapes differ "
+            "(use @ for the matrix product)"
+        )
+    return Expr("times", (left, right), rows=left.rows, cols=left.cols)
+
+
+def multiply(left: Expr, right: Expr) -> Expr:
+    """NumPy's `*`: elementwise between matrices of one shape, scaling when a side is 1 x 1."""
+    if left.is_scalar:
+        return Expr("scale", (left, right), rows=right.rows, cols=right.cols)
+    if right.is_scalar:
+        return Expr("scale", (right, left), rows=left.rows, cols=left.cols)
+    return times(left, right)
+
+
+def power(base: Expr, exponent: int) -> Expr:
+    """Integer power; elementwise for a matrix, as in NumPy. Negative powers need a scalar base."""
+    if exponent < 0:
+        return power(reciprocal(base), -exponent)
+    return Expr("power", (base,), data=exponent, rows=base.rows, cols=base.cols)
+
+
+def reciprocal(expr: Expr) -> Expr:
+    """One over a scalar expression (of declared scalars, dimensions and numbers)."""
+    if not expr.is_scalar:
+        raise ShapeError(f"cannot divide by {spell(expr)}: only scalars may be divided by (use inv for a matrix)")
+    _refuse_matrices_in_denominator(expr)
+    if expr.op == "number" and isinstance(expr.data, Fraction):
+        if expr.data == 0:
+            raise InputError("division by zero: the divisor is the number 0; remove it or write another one")
+        return number(1 / expr.data)
+    return Expr("reciprocal", (expr,))
+
+
+def _refuse_matrices_in_denominator(expr: Expr) -> None:
+    if expr.op not in ("number", "scalar", "dim", "add", "scale", "times", "power", "reciprocal", "matmul"):
+        raise InputError(
+            f"cannot divide by {spell(expr)}: only numbers, dimensions and declared scalars may stand in a divisor"
+        )
+    for arg in expr.args:
+        _refuse_matrices_in_denominator(arg)
+
+
+def matmul(left: Expr, right: Expr) -> Expr:
+    """Matrix product."""
+    if left.cols != right.rows:
+        raise ShapeError(
+            f"cannot multiply {spell(left)} @ {spell(right)}: the inner dimensions are {left.cols} and {right.rows}"
+        )
+    return Expr("matmul", (left, right), rows=left.rows, cols=right.cols)
+
+
+def transpose(expr: Expr) -> Expr:
+    """Transpose."""
+    if expr.op == "T":
+        return expr.args[0]
+    if expr.is_scalar:
+        return expr
+    return Expr("T", (expr,), rows=expr.cols, cols=expr.rows)
+
+
+def _square(expr: Expr, what: str) -> None:
+    if expr.rows != expr.cols:
+        raise ShapeError(f"{what} needs a square matrix; {spell(expr)} is not square")
+
+
+def tr(expr: Expr) -> Expr:
+    """Trace."""
+    _square(expr, "tr")
+    return Expr("tr", (expr,))
+
+
+def total(expr: Expr) -> Expr:
+    """Sum of all entries (`sum` in text)."""
+    return Expr("total", (expr,))
+
+
+def norm2(expr: Expr) -> Expr:
+    """Squared Frobenius norm."""
+    return total(Expr("power", (expr,), data=2, rows=expr.rows, cols=expr.cols))
+
+
+def inner(left: Expr, right: Expr) -> Expr:
+    """Frobenius inner product."""
+    if left.shape != right.shape:
+        raise ShapeError(f"inner needs two matrices of one shape; got {spell(left)} and {spell(right)}")
+    return total(times(left, right))
+
+
+def sym(expr: Expr) -> Expr:
+    """Symmetric part, (X + X^T) / 2."""
+    _square(expr, "sym")
+    return multiply(number(Fraction(1, 2)), add(expr, transpose(expr)))
+
+
+def skew(expr: Expr) -> Expr:
+    """Skew part, (X - X^T) / 2."""
+    _square(expr, "skew")
+    return multiply(number(Fraction(1, 2)), subtract(expr, transpose(expr)))
+
+
+def diag(expr: Expr) -> Expr:
+    """Diagonal matrix of a column vector."""
+    if expr.cols != 1:
+        raise ShapeError(f"diag needs a column (n x 1); got {spell(expr)} (diagpart keeps a matrix's diagonal)")
+    return Expr("diag", (expr,), rows=expr.rows, cols=expr.rows)
+
+
+def diagpart(expr: Expr) -> Expr:
+    """Diagonal part of a square matrix, kept as a matrix."""
+    _square(expr, "diagpart")
+    return Expr("diagpart", (expr,), rows=expr.rows, cols=expr.cols)
+
+
+def inv(expr: Expr) -> Expr:
+    """Inverse of a square matrix."""
+    _square(expr, "inv")
+    return Expr("inv", (expr,), rows=expr.rows, cols=expr.cols)
+
+
+def eye(n: Dim) -> Expr:
+    """Identity."""
+    return Expr("eye", rows=n, cols=n)
+
+
+def ones(m: Dim, n: Dim) -> Expr:
+    """Matrix of ones."""
+    return Expr("ones", rows=m, cols=n)
+
+
+def zeros(m: Dim, n: Dim) -> Expr:
+    """Zero matrix."""
+    return Expr("zeros", rows=m, cols=n)
+
+
+def _is_variable(expr: Expr) -> bool:
+    return expr.op in ("symbol", "scalar")
+
+
+def grad(f: Expr, variable: Expr) -> Expr:
+    """Frobenius gradient of a scalar, in the shape of the variable."""
+    if not f.is_scalar:
+        raise ShapeError(f"grad needs a scalar to differentiate; {spell(f)} is not 1 x 1")
+    if not _is_variable(variable):
+        raise InputError(f"grad differentiates in a declared matrix; {spell(variable)} is an expression")
+    return Expr("grad", (f, variable), data=variable.data, rows=variable.rows, cols=variable.cols)
+
+
+def directional(f: Expr, variable: Expr, direction: Expr) -> Expr:
+    """Directional derivative D(F, X, H)."""
+    if not _is_variable(variable):
+        raise InputError(f"D differentiates in a declared matrix; {spell(variable)} is an expression")
+    if direction.shape != variable.shape:
+        raise ShapeError(f"D needs a direction of the variable's shape; got {spell(variable)}, {spell(direction)}")
+    return Expr("D", (f, direction, variable), data=variable.data, rows=f.rows, cols=f.cols)
+
+
+def d(expr: Expr) -> Expr:
+    """Derivative along the flow of the setting."""
+    return Expr("d", (expr,), rows=expr.rows, cols=expr.cols)
+
+
+def after(expr: Expr) -> Expr:
+    """Value after one step of the setting."""
+    return Expr("after", (expr,), rows=expr.rows, cols=expr.cols)

@@ -1,0 +1,207 @@
+"""Counterexamples: smallest dimensions first, then small integers, exact, then shrunk."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from nonmixing.algebra import expr as ex
+from nonmixing.algebra.evaluate import PRIME, Evaluator, Number, Rows, Undefined
+from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.sampling import feasible, sample
+from nonmixing.algebra.setting import Equation, Names, Statement
+from nonmixing.algebra.terms import exact
+
+Tick = Callable[[], None]
+
+BOUNDS = (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 6, 9)
+"""Sizes of the entries tried, in order."""
+DRAWS = 12
+"""Draws at each size of the entries."""
+SHRINK_PASSES = 6
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Sizes and values at which the two sides differ, in exact arithmetic.
+
+    Attributes:
+        dims: size of every symbolic dimension.
+        values: matrices as rows; scalars as bare numbers.
+        left: value of the left side, as rows.
+        right: value of the right side, as rows.
+    """
+
+    dims: Mapping[str, int]
+    values: Mapping[str, Rows | Number]
+    left: Rows
+    right: Rows
+
+
+def sizes(names: Names, largest: int) -> Iterator[dict[str, int]]:
+    """Sizes of the symbolic dimensions, by their maximum, then their sum."""
+    for top in range(1, largest + 1):
+        choices = [c for c in itertools.product(range(1, top + 1), repeat=len(names.dims)) if max(c, default=1) == top]
+        for choice in sorted(choices, key=lambda c: (sum(c), c)):
+            yield dict(zip(names.dims, choice, strict=True))
+        if not names.dims:
+            return
+
+
+def both_sides(statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows], prime: int | None) -> tuple[Rows, Rows]:
+    """Both sides of a statement by exact evaluation."""
+    return _sides(statement, statement.left, statement.right, dims, values, prime)
+
+
+def _sides(
+    statement: Statement, left: Expr, right: Expr, dims: Mapping[str, int], values: Mapping[str, Rows], prime: int | None
+) -> tuple[Rows, Rows]:
+    evaluator = Evaluator(statement.setting, dims, values, prime)
+    one, other = evaluator.at(left), evaluator.at(right)
+    if ex.is_zero_literal(left):
+        one = tuple((0,) * len(row) for row in other)
+    if ex.is_zero_literal(right):
+        other = tuple((0,) * len(row) for row in one)
+    return one, other
+
+
+def holds(statement: Statement, equation: Equation, dims: Mapping[str, int], values: Mapping[str, Rows]) -> bool:
+    """Whether a hypothesis is satisfied exactly."""
+    one, other = _sides(statement, equation.left, equation.right, dims, values, None)
+    return one == other
+
+
+def probably_equal(statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, draws: int = 2) -> bool:
+    """Whether the sides agree at random matrices modulo a prime near 2^61 (wrong with probability ~ degree / 2^61)."""
+    for _ in range(draws):
+        values = _draw(statement, names, dims, rng, 1, PRIME)
+        if values is None:
+            continue
+        try:
+            left, right = both_sides(statement, dims, values, PRIME)
+        except Undefined:
+            continue
+        if left != right:
+            return False
+    return True
+
+
+def _draw(
+    statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, bound: int, prime: int | None
+) -> dict[str, Rows] | None:
+    for _ in range(5):
+        try:
+            return sample(statement, names, dims, rng, bound, prime)
+        except Undefined:
+            continue
+    return None
+
+
+def find_counterexample(statement: Statement, names: Names, largest: int, tick: Tick, seed: int = 0) -> Counterexample | None:
+    """The smallest counterexample the search meets; None if it meets none.
+
+    Args:
+        statement: what to refute.
+        names: its names.
+        largest: largest size of a symbolic dimension to try.
+        tick: called often; raises when time is up.
+        seed: of the draws, so that the same claim gives the same counterexample.
+    """
+    rng = random.Random(seed)
+    for dims in sizes(names, largest):
+        tick()
+        if not feasible(statement.setting, names, dims):
+            continue
+        if not statement.assume and probably_equal(statement, names, dims, rng):
+            continue
+        found = _small(statement, names, dims, rng, tick)
+        if found is not None:
+            return _finish(statement, dims, _shrink(statement, names, dims, found, tick))
+    return None
+
+
+def _small(statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, tick: Tick) -> dict[str, Rows] | None:
+    """Small integers that separate the sides at given sizes."""
+    draws = DRAWS * 6 if statement.assume else DRAWS
+    for bound in BOUNDS:
+        for _ in range(draws):
+            tick()
+            values = _draw(statement, names, dims, rng, bound, None)
+            if values is not None and _separates(statement, dims, values):
+                return values
+    return None
+
+
+def _separates(statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows]) -> bool:
+    try:
+        if not all(holds(statement, equation, dims, values) for equation in statement.assume):
+            return False
+        left, right = both_sides(statement, dims, values, None)
+    except Undefined:
+        return False
+    return left != right
+
+
+def _shrink(statement: Statement, names: Names, dims: Mapping[str, int], values: dict[str, Rows], tick: Tick) -> dict[str, Rows]:
+    """Make entries smaller, one after the other, as long as the sides still differ."""
+    for _ in range(SHRINK_PASSES):
+        changed = False
+        for name in (*names.scalars, *names.matrices):
+            kinds = statement.setting.kinds_of(name)
+            if kinds & {"orthonormal", "orthogonal"}:
+                continue
+            for i, row in enumerate(values[name]):
+                for j in range(len(row)):
+                    for smaller in _smaller(values[name][i][j]):
+                        tick()
+                        tried = _with_entry(values, name, i, j, smaller, kinds)
+                        if tried is not None and _separates(statement, dims, tried):
+                            values, changed = tried, True
+                            break
+        if not changed:
+            break
+    return values
+
+
+def _smaller(x: Number) -> list[int]:
+    """Simpler values of an entry, simplest first."""
+    options = [0, 1, -1] if isinstance(x, Fraction) or abs(x) > 1 else [0, 1] if x == -1 else [0] if x == 1 else []
+    if isinstance(x, int) and abs(x) > 2:
+        options += [2, -2, x - 1 if x > 0 else x + 1]
+    return options
+
+
+def _with_entry(
+    values: dict[str, Rows], name: str, i: int, j: int, x: int, kinds: frozenset[str]
+) -> dict[str, Rows] | None:
+    """The values with one entry changed, its mirror image along with it where the kind asks for that."""
+    rows: list[list[Number]] = [list(row) for row in values[name]]
+    if i != j and "diagonal" in kinds or i == j and "skew" in kinds:
+        return None
+    rows[i][j] = x
+    if i != j and "symmetric" in kinds:
+        rows[j][i] = x
+    if i != j and "skew" in kinds:
+        rows[j][i] = -x
+    changed = tuple(map(tuple, rows))
+    if "invertible" in kinds:
+        try:
+            Evaluator.inverse_of(changed)
+        except Undefined:
+            return None
+    return {**values, name: changed}
+
+
+def _finish(statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows]) -> Counterexample:
+    left, right = both_sides(statement, dims, values, None)
+    scalars = statement.setting.scalars
+    shown: dict[str, Rows | Number] = {name: value[0][0] if name in scalars else value for name, value in values.items()}
+    return Counterexample(dict(dims), shown, _tidy(left), _tidy(right))
+
+
+def _tidy(rows: Rows) -> Rows:
+    """Whole fractions as integers."""
+    return tuple(tuple(map(exact, row)) for row in rows)

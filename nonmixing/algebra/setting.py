@@ -1,0 +1,181 @@
+"""What an expression's names mean: shapes, kinds, scalars, velocities, updates, and the statement made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from nonmixing.algebra import expr as ex
+from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.errors import InputError, ShapeError
+
+KINDS = ("diagonal", "symmetric", "skew", "orthonormal", "orthogonal", "invertible", "constant")
+LINEAR_KINDS = frozenset({"diagonal", "symmetric", "skew"})
+SQUARE_KINDS = frozenset({"diagonal", "symmetric", "skew", "orthogonal", "invertible"})
+
+NO_KINDS: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The declared names.
+
+    Attributes:
+        matrices: name to (rows, columns).
+        kinds: name to its declared kinds (see `KINDS`).
+        scalars: names of scalars.
+        velocity: name to its time derivative, for `d`.
+        update: name to its value after one simultaneous step, for `after`.
+        abbreviations: the claim file's defined names, kept so that differences can be shown in the user's terms.
+    """
+
+    matrices: Mapping[str, tuple[Dim, Dim]] = field(default_factory=dict[str, tuple[Dim, Dim]])
+    kinds: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    scalars: frozenset[str] = frozenset()
+    velocity: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    update: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    abbreviations: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+
+    def __post_init__(self) -> None:
+        for name, kinds in self.kinds.items():
+            _check_kinds(name, kinds, self.matrices.get(name))
+        for name in self.velocity:
+            _check_moving(name, self.kinds_of(name))
+
+    def kinds_of(self, name: str) -> frozenset[str]:
+        """The declared kinds of a matrix; none if nothing was declared."""
+        return self.kinds.get(name, NO_KINDS)
+
+    def symbol(self, name: str) -> Expr:
+        """The matrix or scalar of that name."""
+        if name in self.scalars:
+            return ex.scalar(name)
+        rows, cols = self.matrices[name]
+        return ex.symbol(name, rows, cols)
+
+
+def _check_kinds(name: str, kinds: frozenset[str], shape: tuple[Dim, Dim] | None) -> None:
+    if shape is None:
+        raise InputError(f"kinds: {name!r} is not a declared matrix; declare it under [matrices]")
+    for kind in sorted(kinds):
+        if kind not in KINDS:
+            raise InputError(f"kinds: {name} is declared {kind!r}; the kinds are {', '.join(KINDS)}")
+        if kind in SQUARE_KINDS and shape[0] != shape[1]:
+            raise ShapeError(f"kinds: {name} is declared {kind} but is {shape[0]} x {shape[1]}, not square")
+    rows, cols = shape
+    if "orthonormal" in kinds and isinstance(rows, int) and isinstance(cols, int) and rows < cols:
+        raise ShapeError(f"kinds: {name} is {rows} x {cols}; columns can be orthonormal only where rows >= columns")
+
+
+def _check_moving(name: str, kinds: frozenset[str]) -> None:
+    stuck = sorted(kinds - LINEAR_KINDS - {"invertible"})
+    if stuck:
+        raise InputError(
+            f"flow: {name} is declared {', '.join(stuck)} and cannot move freely; only diagonal, symmetric and skew "
+            "variables move (by their projected gradient). Drop the kind, or the variable"
+        )
+
+
+def project(velocity: Expr, kinds: frozenset[str]) -> Expr:
+    """Project a free velocity on the linear kinds of its variable."""
+    if "diagonal" in kinds:
+        velocity = ex.diagpart(velocity)
+    if "symmetric" in kinds:
+        velocity = ex.sym(velocity)
+    if "skew" in kinds:
+        velocity = ex.skew(velocity)
+    return velocity
+
+
+def gradient_velocity(setting: Setting, loss: Expr, variables: tuple[str, ...]) -> dict[str, Expr]:
+    """Velocities of gradient flow: minus the gradient, projected on linear kinds."""
+    return {
+        name: project(ex.negative(ex.grad(loss, setting.symbol(name))), setting.kinds_of(name)) for name in variables
+    }
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A hypothesis left == right that holds at the instant."""
+
+    left: Expr
+    right: Expr
+    says: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One claim to decide: `left == right` in a setting, perhaps under equations."""
+
+    id: str
+    left: Expr
+    right: Expr
+    setting: Setting
+    left_text: str
+    right_text: str
+    assume: tuple[Equation, ...] = ()
+    title: str = ""
+    expect: str | None = None
+
+    @property
+    def says(self) -> str:
+        """The claim as one line."""
+        return f"{self.left_text} == {self.right_text}"
+
+
+def walk(expr: Expr, setting: Setting) -> Iterator[Expr]:
+    """Every node that bears on the value, those of velocities and updates included, each once."""
+    seen: set[Expr] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        stack.extend(node.args)
+        if node.op == "d":
+            stack.extend(setting.velocity.values())
+        elif node.op == "after":
+            stack.extend(setting.update.values())
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names a statement really uses: matrices, scalars, symbolic dimensions, in order of first declaration."""
+
+    matrices: tuple[str, ...]
+    scalars: tuple[str, ...]
+    dims: tuple[str, ...]
+    integers: tuple[int, ...]
+
+
+def names_of(statement: Statement) -> Names:
+    """Collect what a statement uses."""
+    setting = statement.setting
+    used: set[str] = set()
+    scalars: set[str] = set()
+    dims: set[Dim] = set()
+    sides = [statement.left, statement.right]
+    for equation in statement.assume:
+        sides += [equation.left, equation.right]
+    for side in sides:
+        for node in walk(side, setting):
+            dims.update((node.rows, node.cols))
+            if node.op == "symbol":
+                used.add(str(node.data))
+            elif node.op == "scalar":
+                scalars.add(str(node.data))
+            elif node.op == "dim":
+                dims.add(str(node.data))
+    order = {name: i for i, name in enumerate(setting.matrices)}
+    declared = [dim for shape in setting.matrices.values() for dim in shape]
+    rank = {dim: i for i, dim in reversed(list(enumerate(declared)))}
+    symbolic = sorted((d for d in dims if isinstance(d, str)), key=lambda d: (rank.get(d, len(rank)), d))
+    integers = sorted(d for d in dims if isinstance(d, int) and d > 1)
+    return Names(
+        tuple(sorted(used, key=lambda name: (order.get(name, len(order)), name))),
+        tuple(sorted(scalars)),
+        tuple(symbolic),
+        tuple(integers),
+    )

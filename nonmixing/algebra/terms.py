@@ -1,0 +1,408 @@
+"""Canonical index form: sums of terms, a term being a coefficient times a product of atoms.
+
+One structure serves scalars and matrices alike. A `Poly` is a polynomial with rational coefficients in commuting
+*atoms*; an atom is a declared scalar, a dimension, a reciprocal, a single entry `X[0, 1]`, a Kronecker delta between
+two free labels, or a canonical component (see `canonical`): a product of factors that summed labels hold together.
+Components without free labels are numbers such as tr(X Y); those with free labels are the entries of a matrix. The
+matrix product is polynomial multiplication followed by contraction of the shared label; the elementwise product is
+multiplication alone. Atoms are numbered by a `Table`, so that monomials are short tuples of integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from nonmixing.algebra.canonical import Factor, Key, canonical, connected
+from nonmixing.errors import InputError
+
+Coefficient = int | Fraction
+Monomial = tuple[tuple[int, int], ...]
+"""Sorted (atom number, exponent) pairs."""
+Poly = dict[Monomial, Coefficient]
+
+ONE: Monomial = ()
+
+
+class TooLarge(InputError):
+    """The expanded form would have more terms than the budget allows."""
+
+
+class Scalar(NamedTuple):
+    """A declared scalar."""
+
+    name: str
+
+
+class Dimension(NamedTuple):
+    """A symbolic dimension used as a number."""
+
+    dim: str
+
+
+class Entry(NamedTuple):
+    """A single entry of a matrix, both indices constant."""
+
+    matrix: str
+    row: int
+    col: int
+
+
+class Delta(NamedTuple):
+    """Kronecker delta between two free labels, smaller first."""
+
+    low: int
+    high: int
+
+
+class Reciprocal(NamedTuple):
+    """One over a polynomial in scalars and dimensions, kept as sorted items."""
+
+    items: tuple[tuple[Monomial, Coefficient], ...]
+
+
+class Component(NamedTuple):
+    """Connected product of factors."""
+
+    key: Key
+
+
+Atom = Scalar | Dimension | Entry | Delta | Reciprocal | Component
+
+def exact(value: Coefficient) -> Coefficient:
+    """The same number, as an int where it is one (ints are much faster than Fractions)."""
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return value.numerator
+    return value
+
+
+class Table:
+    """Numbers atoms and does the arithmetic of polynomials in them. One per decision; nothing is shared."""
+
+    def __init__(self, budget: int = 200_000, tick: Callable[[], None] | None = None) -> None:
+        self._numbers: dict[Atom, int] = {}
+        self._atoms: list[Atom] = []
+        self._free: list[frozenset[int]] = []
+        self._deltas: set[int] = set()
+        self._merged: dict[tuple[Monomial, int, str], tuple[Coefficient, Monomial]] = {}
+        self._renamed: dict[tuple[int, int, int], tuple[int, Monomial]] = {}
+        self._budget = budget
+        self._tick = tick
+
+    # --- atoms ---------------------------------------------------------------------------------------------------
+
+    def number(self, atom: Atom) -> int:
+        """The atom's number, given on first sight."""
+        known = self._numbers.get(atom)
+        if known is None:
+            known = self._numbers[atom] = len(self._atoms)
+            self._atoms.append(atom)
+            self._free.append(_free_labels(atom))
+            if isinstance(atom, Delta):
+                self._deltas.add(known)
+        return known
+
+    def atom(self, number: int) -> Atom:
+        """The atom of that number."""
+        return self._atoms[number]
+
+    def free(self, number: int) -> frozenset[int]:
+        """Free labels of the atom."""
+        return self._free[number]
+
+    def of(self, atom: Atom) -> Poly:
+        """The atom as a polynomial."""
+        return {((self.number(atom), 1),): 1}
+
+    def product(self, factors: Sequence[Factor], deltas: Iterable[tuple[int, int]] = ()) -> tuple[int, Monomial]:
+        """Sign and monomial of a product of factors (any number of components) and deltas of free labels."""
+        sign = 1
+        found: dict[int, int] = {}
+        for members in connected(factors):
+            part_sign, key = canonical(members)
+            if part_sign == 0:
+                return 0, ONE
+            sign *= part_sign
+            number = self.number(Component(key))
+            found[number] = found.get(number, 0) + 1
+        for low, high in deltas:
+            if low != high:
+                found[self.number(Delta(min(low, high), max(low, high)))] = 1
+        return sign, tuple(sorted(found.items()))
+
+    def delta(self, one: int, other: int) -> Poly:
+        """Kronecker delta of two indices of one dimension: two labels, or two constants (>= 0), never mixed."""
+        if one == other:
+            return {ONE: 1}
+        if one >= 0 and other >= 0:
+            return {}
+        return self.of(Delta(min(one, other), max(one, other)))
+
+    # --- arithmetic ----------------------------------------------------------------------------------------------
+
+    def constant(self, value: Coefficient) -> Poly:
+        """A number."""
+        value = exact(value)
+        return {ONE: value} if value else {}
+
+    def dimension(self, dim: str) -> Poly:
+        """A dimension used as a number; dimensions that are integers are numbers."""
+        return self.constant(int(dim)) if dim.isdigit() else self.of(Dimension(dim))
+
+    def add_to(self, target: Poly, source: Poly, factor: Coefficient = 1) -> None:
+        """target += factor * source, in place."""
+        for mono, value in source.items():
+            new = target.get(mono, 0) + factor * value
+            if new:
+                target[mono] = exact(new)
+            else:
+                target.pop(mono, None)
+
+    def add(self, *polys: Poly) -> Poly:
+        """Sum."""
+        result = dict(polys[0])
+        for poly in polys[1:]:
+            self.add_to(result, poly)
+        return result
+
+    def scale(self, poly: Poly, factor: Coefficient) -> Poly:
+        """Scalar multiple."""
+        return {mono: exact(value * factor) for mono, value in poly.items()} if factor else {}
+
+    def multiply(self, left: Poly, right: Poly) -> Poly:
+        """Product."""
+        if len(left) * len(right) > self._budget:
+            raise TooLarge(
+                f"the expanded form has over {self._budget} terms; split the claim into smaller ones"
+            )
+        if self._tick is not None:
+            self._tick()
+        result: Poly = {}
+        for mono, value in left.items():
+            for other, other_value in right.items():
+                both = self._times(mono, other)
+                new = result.get(both, 0) + value * other_value
+                if new:
+                    result[both] = exact(new)
+                else:
+                    del result[both]
+        return result
+
+    def _times(self, left: Monomial, right: Monomial) -> Monomial:
+        if not left:
+            return right
+        if not right:
+            return left
+        exponents = dict(left)
+        for number, exponent in right:
+            exponents[number] = exponents.get(number, 0) + exponent
+        if self._deltas:  # a delta is its own square
+            for number in self._deltas.intersection(exponents):
+                exponents[number] = 1
+        return tuple(sorted(exponents.items()))
+
+    def power(self, poly: Poly, exponent: int) -> Poly:
+        """Power, by squaring."""
+        result: Poly = {ONE: 1}
+        base = poly
+        while exponent:
+            if exponent & 1:
+                result = self.multiply(result, base)
+            exponent >>= 1
+            if exponent:
+                base = self.multiply(base, base)
+        return result
+
+    def reciprocal(self, poly: Poly) -> Poly:
+        """One over a polynomial in scalars and dimensions."""
+        if not poly:
+            raise InputError("division by an expression that is identically 0")
+        if list(poly) == [ONE]:
+            return self.constant(Fraction(1) / Fraction(poly[ONE]))
+        # A constant factor is taken out, so that 1/(2x) and (1/2)(1/x) are one atom.
+        items = sorted(poly.items())
+        lead = Fraction(items[0][1])
+        monic = tuple((mono, exact(Fraction(value) / lead)) for mono, value in items)
+        return {((self.number(Reciprocal(monic)), 1),): exact(1 / lead)}
+
+    # --- labels --------------------------------------------------------------------------------------------------
+
+    def rename(self, poly: Poly, old: int, new: int) -> Poly:
+        """Put the free label `new` in the place of the free label `old`."""
+        result: Poly = {}
+        for mono, value in poly.items():
+            sign, renamed = self._rename_monomial(mono, old, new)
+            if sign:
+                self.add_to(result, {renamed: sign * value})
+        return result
+
+    def _rename_monomial(self, mono: Monomial, old: int, new: int) -> tuple[int, Monomial]:
+        sign = 1
+        result: Monomial = ONE
+        for number, exponent in mono:
+            if old not in self._free[number]:
+                result = self._times(result, ((number, exponent),))
+                continue
+            step = self._renamed.get((number, old, new))
+            if step is None:
+                step = self._renamed[number, old, new] = self._rename_atom(self._atoms[number], old, new)
+            if step[0] == 0:
+                return 0, ONE
+            sign *= step[0] ** exponent
+            result = self._times(result, tuple((n, e * exponent) for n, e in step[1]))
+        return sign, result
+
+    def _rename_atom(self, atom: Atom, old: int, new: int) -> tuple[int, Monomial]:
+        if isinstance(atom, Delta):
+            other = atom.high if atom.low == old else atom.low
+            return 1, next(iter(self.delta(other, new)))
+        assert isinstance(atom, Component)
+        return self.product([(h, tuple(new if s == old else s for s in slots)) for h, slots in atom.key])
+
+    def contract(self, poly: Poly, label: int, dim: str) -> Poly:
+        """Sum over a free label that runs over a dimension."""
+        result: Poly = {}
+        for mono, value in poly.items():
+            touched = tuple(pair for pair in mono if label in self._free[pair[0]])
+            rest = tuple(pair for pair in mono if label not in self._free[pair[0]])
+            key = (touched, label, dim)
+            merged = self._merged.get(key)
+            if merged is None:
+                merged = self._merged[key] = self._merge(touched, label, dim)
+            if merged[0]:
+                self.add_to(result, {self._times(rest, merged[1]): value * merged[0]})
+        return result
+
+    def _merge(self, touched: Monomial, label: int, dim: str) -> tuple[Coefficient, Monomial]:
+        if not touched:
+            (mono, value), *_ = self.dimension(dim).items()
+            return value, mono
+        factors: list[Factor] = []
+        substitute: int | None = None
+        deltas: list[tuple[int, int]] = []
+        top = 1  # 0 is kept for the contracted label
+        for number, exponent in touched:
+            atom = self._atoms[number]
+            if isinstance(atom, Delta):
+                other = atom.high if atom.low == label else atom.low
+                if substitute is None:
+                    substitute = other
+                else:
+                    deltas.append((substitute, other))
+                continue
+            assert isinstance(atom, Component)
+            for _ in range(exponent):
+                part, top = _shifted(atom.key, top)
+                factors += part
+        bound = 0 if substitute is None else substitute
+        return self.product([(h, tuple(bound if s == label else s for s in slots)) for h, slots in factors], deltas)
+
+    # --- calculus ------------------------------------------------------------------------------------------------
+
+    def derive(self, poly: Poly, of_atom: Callable[[Atom], Poly | None]) -> Poly:
+        """Apply a derivation, given its value on atoms (None: the atom is constant)."""
+        result: Poly = {}
+        known: dict[int, Poly | None] = {}
+        for mono, value in poly.items():
+            for position, (number, exponent) in enumerate(mono):
+                if number not in known:
+                    known[number] = of_atom(self._atoms[number])
+                change = known[number]
+                if not change:
+                    continue
+                lowered = ((number, exponent - 1),) if exponent > 1 else ()
+                rest = self._times(mono[:position] + mono[position + 1 :], lowered)
+                self.add_to(result, self.multiply({rest: 1}, change), value * exponent)
+        return result
+
+    def map_atoms(self, poly: Poly, image: Callable[[Atom], Poly | None]) -> Poly:
+        """Replace atoms by polynomials (None: the atom stays)."""
+        result: Poly = {}
+        known: dict[int, Poly | None] = {}
+        for mono, value in poly.items():
+            kept: list[tuple[int, int]] = []
+            moved: Poly = {ONE: value}
+            for number, exponent in mono:
+                if number not in known:
+                    known[number] = image(self._atoms[number])
+                new = known[number]
+                if new is None:
+                    kept.append((number, exponent))
+                else:
+                    moved = self.multiply(moved, self.power(new, exponent))
+            self.add_to(result, self.multiply(moved, {tuple(kept): 1}) if kept else moved)
+        return result
+
+    # --- deciding ------------------------------------------------------------------------------------------------
+
+    def settle(self, poly: Poly) -> Poly:
+        """Use deltas of free labels: delta(i, j) f(j) = delta(i, j) f(i). Afterwards, terms are independent.
+
+        Independent, because the labels that no delta joins can take distinct values: terms without deltas must cancel
+        among themselves, then those with the coarser patterns of equal labels, one pattern after the other.
+        """
+        result: Poly = {}
+        for mono, value in poly.items():
+            joined = [atom for atom in (self._atoms[number] for number, _ in mono) if isinstance(atom, Delta)]
+            if not joined:
+                self.add_to(result, {mono: value})
+                continue
+            leader: dict[int, int] = {}
+            for low, high in joined:
+                one, other = leader.get(low, low), leader.get(high, high)
+                leader.update({label: max(one, other) for label in leader if leader[label] in (one, other)})
+                leader.update({low: max(one, other), high: max(one, other)})
+            sign, rest = 1, tuple(pair for pair in mono if pair[0] not in self._deltas)
+            for label, lead in leader.items():
+                if label != lead:
+                    factor, rest = self._rename_monomial(rest, label, lead)
+                    sign *= factor
+            if sign:
+                deltas = {(self.number(Delta(label, lead)), 1) for label, lead in leader.items() if label != lead}
+                self.add_to(result, {self._times(rest, tuple(sorted(deltas))): sign * value})
+        return result
+
+    def clear_denominators(self, poly: Poly) -> Poly:
+        """Multiply by every divisor, so that the result is zero exactly when the rational function is."""
+        while True:
+            worst: dict[int, int] = {}
+            for mono in poly:
+                for number, exponent in mono:
+                    if isinstance(self._atoms[number], Reciprocal):
+                        worst[number] = max(worst.get(number, 0), exponent)
+            if not worst:
+                return poly
+            number, most = next(iter(worst.items()))
+            atom = self._atoms[number]
+            assert isinstance(atom, Reciprocal)
+            divisor: Poly = dict(atom.items)
+            cleared: Poly = {}
+            for mono, value in poly.items():
+                exponent = dict(mono).get(number, 0)
+                rest = tuple(pair for pair in mono if pair[0] != number)
+                self.add_to(cleared, self.multiply({rest: value}, self.power(divisor, most - exponent)))
+            poly = cleared
+
+
+def _free_labels(atom: Atom) -> frozenset[int]:
+    if isinstance(atom, Delta):
+        return frozenset(label for label in atom if label < 0)
+    if isinstance(atom, Component):
+        return frozenset(label for _, slots in atom.key for label in slots if label < 0)
+    return frozenset()
+
+
+def _shifted(key: Key, top: int) -> tuple[list[Factor], int]:
+    """The factors with summed labels moved up by `top`, and the first label not used afterwards."""
+    highest = -1
+    moved: list[Factor] = []
+    for head, slots in key:
+        highest = max(highest, *slots)
+        moved.append((head, tuple(label + top if label >= 0 else label for label in slots)))
+    return moved, top + highest + 1
+
+
+def bound_dims(factors: Iterable[Factor]) -> Mapping[int, str]:
+    """Dimension of each summed label."""
+    return {label: dim for head, slots in factors for label, dim in zip(slots, head.dims, strict=True) if label >= 0}

@@ -1,0 +1,214 @@
+"""A derived flow to NumPy.
+
+The velocities are taken from the prover's expanded form, and turned into a straight-line program: one instruction a
+distinct subexpression, products of several matrices in the order that costs least at the sizes at hand (the classical
+matrix-chain recursion).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nonmixing.algebra import expr as ex
+from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.errors import InputError, ShapeError
+from nonmixing.flow import GradientFlow, differentiate
+
+Array = NDArray[np.float64]
+Velocity = Callable[[Sequence[Array]], tuple[Array, ...]]
+
+
+def lower(flow: GradientFlow, parameters: Mapping[str, Array | float]) -> Velocity:
+    """A NumPy function for the velocities of a flow.
+
+    Args:
+        flow: the derived flow.
+        parameters: value of everything in the loss that does not move: arrays (2-D; a vector is a column) and floats.
+
+    Returns:
+        A function from the variables' values, in the flow's order, to their velocities, as new arrays of the same
+        shapes, float64.
+
+    Raises:
+        InputError: a parameter is missing or does not belong to the loss.
+        ShapeError: (from the returned function) shapes that do not fit each other.
+    """
+    velocities = tuple(differentiate(ex.d(flow.setting.symbol(name)), flow.setting) for name in flow.variables)
+    used = {str(n.data) for v in velocities for n in _nodes(v) if n.op in ("symbol", "scalar")} - set(flow.variables)
+    missing = sorted(used - set(parameters))
+    unknown = sorted(set(parameters) - set(flow.setting.matrices) - flow.setting.scalars)
+    if missing or unknown:
+        raise InputError(
+            f"lower: parameters missing: {', '.join(missing) or 'none'}; not in the loss: {', '.join(unknown) or 'none'}"
+        )
+    fixed = {name: np.atleast_2d(np.asarray(value, dtype=np.float64)) for name, value in parameters.items()}
+    programs: dict[tuple[tuple[int, ...], ...], _Program] = {}
+
+    def velocity(state: Sequence[Array]) -> tuple[Array, ...]:
+        shapes = tuple(value.shape for value in state)
+        program = programs.get(shapes)
+        if program is None:
+            program = programs[shapes] = _compile(flow, velocities, fixed, shapes)
+        return program.run(state)
+
+    return velocity
+
+
+@dataclass
+class _Program:
+    """Registers and instructions; the first registers hold the variables, then come the constants."""
+
+    variables: int
+    constants: list[Array]
+    results: tuple[int, ...] = ()
+    code: list[tuple[Callable[..., Array], tuple[int, ...]]] = field(
+        default_factory=list[tuple[Callable[..., Array], tuple[int, ...]]]
+    )
+
+    def run(self, state: Sequence[Array]) -> tuple[Array, ...]:
+        registers: list[Array] = [*state, *self.constants]
+        for function, args in self.code:
+            registers.append(function(*(registers[arg] for arg in args)))
+        # A velocity that is a bare register would alias the state; the caller may change what it gets.
+        return tuple(np.array(registers[result]) for result in self.results)
+
+
+def _compile(
+    flow: GradientFlow, velocities: Sequence[Expr], fixed: Mapping[str, Array], shapes: Sequence[tuple[int, ...]]
+) -> _Program:
+    sizes: dict[str, int] = {}
+    known = dict(zip(flow.variables, shapes, strict=True)) | {name: value.shape for name, value in fixed.items()}
+    for name, shape in known.items():
+        declared = flow.setting.matrices.get(name, (1, 1))
+        if len(shape) != 2:
+            raise ShapeError(f"{name} must be 2-D ({declared[0]} x {declared[1]}), got shape {shape}")
+        for dim, size in zip(declared, shape, strict=True):
+            if sizes.setdefault(str(dim), size) != size or (isinstance(dim, int) and dim != size):
+                raise ShapeError(
+                    f"{name} has shape {shape} but is declared {declared[0]} x {declared[1]} with "
+                    f"{dim} = {dim if isinstance(dim, int) else sizes[str(dim)]}"
+                )
+    compiler = _Compiler(flow.variables, fixed, sizes)
+    program = compiler.program
+    program.results = tuple(compiler.register(velocity) for velocity in velocities)
+    return program
+
+
+class _Compiler:
+    """Turns expressions into instructions, each distinct one once."""
+
+    def __init__(self, variables: Sequence[str], fixed: Mapping[str, Array], sizes: Mapping[str, int]) -> None:
+        self.sizes = sizes
+        self.program = _Program(len(variables), list(fixed.values()))
+        self.symbols = {name: i for i, name in enumerate((*variables, *fixed))}
+        self.known: dict[Expr, int] = {}
+        # Constants must come before instructions, so they are computed as instructions without arguments.
+
+    def size(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else self.sizes[dim]
+
+    def emit(self, function: Callable[..., Any], *args: int) -> int:
+        self.program.code.append((cast("Callable[..., Array]", function), args))
+        return len(self.symbols) + len(self.program.code) - 1
+
+    def register(self, expr: Expr) -> int:
+        """The register that holds an expression's value."""
+        if expr not in self.known:
+            self.known[expr] = self._compute(expr)
+        return self.known[expr]
+
+    def _compute(self, expr: Expr) -> int:
+        rows, cols = self.size(expr.rows), self.size(expr.cols)
+        match expr.op:
+            case "symbol" | "scalar":
+                return self.symbols[str(expr.data)]
+            case "number":
+                return self._constant(np.array([[float(cast(Fraction, expr.data))]]))
+            case "dim":
+                return self._constant(np.array([[float(self.size(str(expr.data)))]]))
+            case "eye":
+                return self._constant(np.eye(rows))
+            case "ones" | "zeros":
+                return self._constant(np.full((rows, cols), float(expr.op == "ones")))
+            case "matmul":
+                return self._chain(_flatten(expr))
+            case "T":
+                return self.emit(np.transpose, self.register(expr.args[0]))
+            case "add":
+                return self._sum(expr.args)
+            case "scale" | "times":
+                return self.emit(np.multiply, *map(self.register, expr.args))
+            case "power":
+                exponent = cast(int, expr.data)
+                return self.emit(lambda a: a**exponent, self.register(expr.args[0]))
+            case "reciprocal":
+                return self.emit(np.reciprocal, self.register(expr.args[0]))
+            case "tr":
+                return self.emit(lambda a: np.trace(a).reshape(1, 1), self.register(expr.args[0]))
+            case "total":
+                return self.emit(lambda a: np.sum(a).reshape(1, 1), self.register(expr.args[0]))
+            case "diag":
+                return self.emit(lambda a: np.diag(a[:, 0]), self.register(expr.args[0]))
+            case "diagpart":
+                return self.emit(lambda a: np.diag(np.diag(a)), self.register(expr.args[0]))
+            case "inv":
+                return self.emit(np.linalg.inv, self.register(expr.args[0]))
+            case op:
+                raise InputError(f"lower: {op} cannot be turned into NumPy")
+
+    def _constant(self, value: Array) -> int:
+        return self.emit(lambda: value)
+
+    def _sum(self, terms: Sequence[Expr]) -> int:
+        total = self.register(terms[0])
+        for term in terms[1:]:
+            if term.op == "scale" and term.args[0] == ex.number(-1):
+                total = self.emit(np.subtract, total, self.register(term.args[1]))
+            else:
+                total = self.emit(np.add, total, self.register(term))
+        return total
+
+    def _chain(self, factors: Sequence[Expr]) -> int:
+        """A product of matrices, bracketed at least cost."""
+        sizes = [self.size(factors[0].rows), *(self.size(factor.cols) for factor in factors)]
+        count = len(factors)
+        cost: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(count)}
+        for width in range(1, count):
+            for i in range(count - width):
+                j = i + width
+                cost[i, j] = min(
+                    (cost[i, k][0] + cost[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+                )
+
+        def product(i: int, j: int) -> Expr:
+            if i == j:
+                return factors[i]
+            k = cost[i, j][1]
+            return ex.matmul(product(i, k), product(k + 1, j))
+
+        def place(expr: Expr, i: int, j: int) -> int:
+            if i == j:
+                return self.register(expr)
+            if expr not in self.known:
+                k = cost[i, j][1]
+                left, right = expr.args
+                self.known[expr] = self.emit(np.matmul, place(left, i, k), place(right, k + 1, j))
+            return self.known[expr]
+
+        return place(product(0, count - 1), 0, count - 1)
+
+
+def _flatten(expr: Expr) -> list[Expr]:
+    if expr.op != "matmul":
+        return [expr]
+    return [factor for arg in expr.args for factor in _flatten(arg)]
+
+
+def _nodes(expr: Expr) -> list[Expr]:
+    return [expr, *(node for arg in expr.args for node in _nodes(arg))]
