@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nonmixing import plot as plot
-    from nonmixing.algebra.sympy_door import gradient as gradient
     from nonmixing.algebra.sympy_door import norm2 as norm2
     from nonmixing.claim import Claim as Claim
     from nonmixing.claim import prove as prove
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from nonmixing.dynamics.integrate import integrate as integrate
     from nonmixing.dynamics.trajectory import Trajectory as Trajectory
     from nonmixing.flow import GradientFlow as GradientFlow
+    from nonmixing.flow import gradient as gradient
     from nonmixing.networks.train import train as train
     from nonmixing.problem import BilinearProblem as BilinearProblem
     from nonmixing.problem import Factors as Factors
@@ -41,7 +41,7 @@ _HOME = {
     "balanced": "problem",
     "compare": "compare",
     "gaussian": "problem",
-    "gradient": "algebra.sympy_door",
+    "gradient": "flow",
     "integrate": "dynamics.integrate",
     "norm2": "algebra.sympy_door",
     "plot": "plot",

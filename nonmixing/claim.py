@@ -63,12 +63,15 @@ def proof(statement: Statement, *, lemma: str = "") -> Verdict:
     scope = decision.scope or decision.reason
     if lemma and decision.verdict == "proved":
         scope = f"{scope}; with the lemma: {lemma}"
+    kinds = statement.setting.kinds.items()
+    declared = [f"{name} is {kind}" for name, several in kinds for kind in sorted(several)]
     return Verdict(
         verdict=decision.verdict,
         evidence="proof",
         scope=scope,
+        reason=decision.reason,
         seconds=decision.seconds,
-        hypotheses=tuple(equation.says for equation in statement.assume),
+        hypotheses=(*declared, *(equation.says for equation in statement.assume)),
         decision=decision,
     )
 

@@ -456,22 +456,20 @@ def _on_clock(times: Array, curves: Array, at: Array, factor: float) -> Array:
 
 def _clock_factors(times: Array, seen: Array, other: Array, predicted: Array) -> Array:
     """For each mode the clock factor of the prediction with the least squared distance."""
-    span = np.log(CLOCK_RANGE)
-    trial: Array = np.linspace(-span, span, 57)  # steps of 2.5 %
+    trial = [CLOCK_RANGE ** (step / 28) for step in range(-28, 29)]  # 2.5 % apart
     misfits = np.array(
-        [np.sum((seen - _on_clock(other, predicted, times, np.exp(x))) ** 2, 0) for x in trial]
+        [np.sum((seen - _on_clock(other, predicted, times, x)) ** 2, axis=0) for x in trial]
     )
     factors = np.full(seen.shape[1], np.nan)
     for i in np.flatnonzero(np.ptp(predicted, axis=0) > 0):
         best = int(np.argmin(misfits[:, i]))
 
         def misfit(x: float, i: int = int(i)) -> float:
-            curve = _on_clock(other, predicted[:, i : i + 1], times, float(np.exp(x)))
+            curve = _on_clock(other, predicted[:, i : i + 1], times, float(x))
             return float(np.sum((seen[:, i : i + 1] - curve) ** 2))
 
-        bounds = (float(trial[max(best - 1, 0)]), float(trial[min(best + 1, len(trial) - 1)]))
-        found = minimize_scalar(misfit, bounds=bounds, method="bounded")
-        factors[i] = np.exp(float(found.x))
+        bounds = (trial[max(best - 1, 0)], trial[min(best + 1, len(trial) - 1)])
+        factors[i] = float(minimize_scalar(misfit, bounds=bounds, method="bounded").x)
     return factors
 
 

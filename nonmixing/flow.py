@@ -1,4 +1,7 @@
-"""From a loss to its gradient flow: velocities, induced flows, invariants. All derived, nothing typed twice."""
+"""From a loss to its gradient flow: velocities, induced flows, invariants.
+
+All derived, nothing typed twice.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from nonmixing.algebra import expr as ex
+from nonmixing.algebra.abbreviate import shortest
 from nonmixing.algebra.claimfile import document_of, load_scope
 from nonmixing.algebra.decide import Decision, decide
 from nonmixing.algebra.expand import Expander
@@ -27,13 +31,15 @@ class GradientFlow:
     """Gradient flow of a loss: dX/dt = -grad(loss, X) for each variable X.
 
     Args:
-        loss: a scalar, as a SymPy expression (`nm.norm2(U * V.T - T) / 2`) or an expression of the prover.
+        loss: a scalar, as a SymPy expression (`nm.norm2(U * V.T - T) / 2`) or an expression of
+            the prover.
         variables: the matrices (or scalars) that move: SymPy symbols, or names with `setting`.
         setting: the declared names, for expressions of the prover; read off the loss for SymPy.
 
     Raises:
         ShapeError: the loss is not a scalar.
-        InputError: a variable that does not occur in the loss, or an expression outside the language.
+        InputError: a variable that does not occur in the loss, or an expression outside the
+            language of the prover.
 
     Example:
         >>> from sympy import MatrixSymbol, symbols
@@ -44,7 +50,9 @@ class GradientFlow:
         T*V - U*V.T*V
     """
 
-    def __init__(self, loss: Any, variables: Sequence[Any], *, setting: Setting | None = None) -> None:
+    def __init__(
+        self, loss: Any, variables: Sequence[Any], *, setting: Setting | None = None
+    ) -> None:
         self._sympy = not isinstance(loss, Expr)
         if self._sympy:
             from nonmixing.algebra import sympy_door
@@ -52,31 +60,46 @@ class GradientFlow:
             read = sympy_door.read([loss, *variables])
             loss, setting = read.exprs[0], read.setting
         if setting is None:
-            raise InputError("GradientFlow: an expression of the prover needs setting=, the declared names")
+            raise InputError(
+                "GradientFlow: an expression of the prover needs setting=, the declared names"
+            )
         if not loss.is_scalar:
-            raise ShapeError(f"GradientFlow: a loss is a scalar; this one is {loss.rows} x {loss.cols}")
+            raise ShapeError(
+                f"GradientFlow: a loss is a scalar; this one is {loss.rows} x {loss.cols}"
+            )
         names = tuple(_name(variable, setting) for variable in variables)
         self._objects = dict(zip(names, variables, strict=True))
         self.loss: Expr = loss
         self.variables: tuple[str, ...] = names
         velocity = gradient_velocity(setting, loss, names)
         self.setting = Setting(
-            setting.matrices, setting.kinds, setting.scalars, velocity, setting.update, setting.abbreviations
+            setting.matrices,
+            setting.kinds,
+            setting.scalars,
+            velocity,
+            setting.update,
+            setting.abbreviations,
         )
 
     @property
     def velocity(self) -> Mapping[Any, Any]:
-        """Each variable's velocity, derivatives taken: SymPy objects for a SymPy loss, expressions by name otherwise."""
-        return {self._objects[name]: self.derivative(self._objects[name]) for name in self.variables}
+        """Each variable's velocity, derivatives taken.
+
+        SymPy objects for a SymPy loss, expressions by name otherwise.
+        """
+        return {
+            self._objects[name]: self.derivative(self._objects[name]) for name in self.variables
+        }
 
     def derivative(self, expr: Any) -> Any:
-        """Time derivative of an expression along the flow, as an explicit matrix expression of the same kind.
+        """Time derivative along the flow, as an explicit matrix expression of the same kind.
 
         Args:
             expr: a SymPy expression; or text, a name or an expression of the prover.
 
         Raises:
-            InputError: the derivative has no matrix notation; state a claim with d(...) in a claim file instead.
+            InputError: the derivative has no matrix notation; state a claim with d(...) in a
+                claim file instead.
         """
         inner, setting, is_sympy = self._read(expr)
         result = differentiate(ex.d(inner), setting)
@@ -95,19 +118,25 @@ class GradientFlow:
         inner, setting, _ = self._read(expr)
         text = to_text(inner)
         zero = ex.zeros(inner.rows, inner.cols)
-        return decide(Statement("conserved", ex.d(inner), zero, setting, f"d({text})", to_text(zero)))
+        return decide(
+            Statement("conserved", ex.d(inner), zero, setting, f"d({text})", to_text(zero))
+        )
 
     def _read(self, expr: Any) -> tuple[Expr, Setting, bool]:
         if isinstance(expr, Expr):
             return expr, self.setting, False
         if isinstance(expr, str):
-            return parse(expr, Scope(self.setting, self.setting.abbreviations, moving=True), "expression"), self.setting, False
+            scope = Scope(self.setting, self.setting.abbreviations, moving=True)
+            return parse(expr, scope, "expression"), self.setting, False
         from nonmixing.algebra import sympy_door
 
         read = sympy_door.read([expr])
         for name, shape in read.setting.matrices.items():
             if self.setting.matrices.get(name, shape) != shape:
-                raise ShapeError(f"the matrix {name} is {self.setting.matrices[name]} in the loss and {shape} here")
+                raise ShapeError(
+                    f"the matrix {name} is {self.setting.matrices[name]} in the loss "
+                    f"and {shape} here"
+                )
         mine = self.setting
         setting = Setting(
             {**read.setting.matrices, **mine.matrices},
@@ -120,23 +149,31 @@ class GradientFlow:
         return read.exprs[0], setting, True
 
     def _repr_latex_(self) -> str:
-        lines = [
-            f"\\dot{{{to_latex(self.setting.symbol(name))}}} &= {to_latex(differentiate(ex.d(self.setting.symbol(name)), self.setting))}"
-            for name in self.variables
-        ]
+        lines: list[str] = []
+        for name in self.variables:
+            symbol = self.setting.symbol(name)
+            velocity = differentiate(ex.d(symbol), self.setting)
+            lines.append(f"\\dot{{{to_latex(symbol)}}} &= {to_latex(velocity)}")
         return "$$\\begin{aligned}" + " \\\\ ".join(lines) + "\\end{aligned}$$"
 
 
 def _name(variable: Any, setting: Setting) -> str:
-    name = variable if isinstance(variable, str) else str(getattr(variable, "data", None) or getattr(variable, "name", variable))
+    name = (
+        variable
+        if isinstance(variable, str)
+        else str(getattr(variable, "data", None) or getattr(variable, "name", variable))
+    )
     if name not in setting.matrices and name not in setting.scalars:
-        raise InputError(f"GradientFlow: the variable {name} is not a matrix symbol or scalar of this problem")
+        raise InputError(
+            f"GradientFlow: the variable {name} is not a matrix symbol or scalar of this problem"
+        )
     return name
 
 
 def gradient(loss: Any, variable: Any) -> Any:
-    """Frobenius gradient of a SymPy scalar in a SymPy matrix symbol, shape of the variable, every entry free.
+    """Frobenius gradient of a SymPy scalar in a SymPy matrix symbol.
 
+    It has the shape of the variable, and every entry is free.
     Right where SymPy's own `diff` is silently wrong (sums of traces) or raises (degree four).
     """
     from nonmixing.algebra import sympy_door
@@ -153,7 +190,8 @@ def differentiate(expr: Expr, setting: Setting) -> Expr:
         return Reader(setting, table, expr.rows, expr.cols).expression(poly)
     except NoMatrixNotation:
         raise InputError(
-            f"{ex.spell(expr)} has no matrix notation; state a claim about it in a claim file instead"
+            f"{ex.spell(expr)} has no matrix notation; "
+            "state a claim about it in a claim file instead"
         ) from None
 
 
@@ -184,8 +222,9 @@ def problem_flow(rate_symbol: bool = False) -> GradientFlow:
     """The flow of ½‖U Vᵀ − T‖²_F in U (m x r) and V (n x r).
 
     Args:
-        rate_symbol: add (eta/4) ‖gradient‖², so that the flow follows gradient descent with learning rate eta to
-            second order (Barrett and Dherin 2021, eq. 5, whose h is the learning rate).
+        rate_symbol: add (eta/4) ‖gradient‖², so that the flow follows gradient descent with
+            learning rate eta to second order (Barrett and Dherin 2021, eq. 5, whose h is the
+            learning rate).
     """
     scope = load_scope(document_of(_PROBLEM, "problem"), "problem")
     loss = "norm2(E) / 2"
@@ -194,18 +233,22 @@ def problem_flow(rate_symbol: bool = False) -> GradientFlow:
     return GradientFlow(parse(loss, scope, "problem loss"), ["U", "V"], setting=scope.setting)
 
 
-# --- invariants ---------------------------------------------------------------------------------------------------
+# --- invariants -----------------------------------------------------------------------------------
 
 
 def quadratic_invariants(setting: Setting) -> tuple[Expr, ...]:
-    """Conserved combinations of the Gram matrices XᵀX and XXᵀ of the moving matrices, and of their diagonals.
+    """Conserved combinations of the Gram matrices of the moving matrices, and of their diagonals.
 
-    For each shape, the rational combinations with derivative 0 are the null space of an exact linear system.
+    The Gram matrices are XᵀX and XXᵀ. For each shape, the rational combinations with derivative 0
+    are the null space of an exact linear system.
     """
     grams: dict[object, list[Expr]] = {}
     for name in setting.velocity:
         symbol = setting.symbol(name)
-        for gram in (ex.matmul(ex.transpose(symbol), symbol), ex.matmul(symbol, ex.transpose(symbol))):
+        for gram in (
+            ex.matmul(ex.transpose(symbol), symbol),
+            ex.matmul(symbol, ex.transpose(symbol)),
+        ):
             if symbol.rows != symbol.cols or gram not in grams.get(gram.rows, []):
                 grams.setdefault(gram.rows, []).append(gram)
     found: list[Expr] = []
@@ -224,8 +267,18 @@ def _conserved(group: Sequence[Expr], setting: Setting) -> list[Expr]:
     matrix = [[Fraction(column.get(mono, 0)) for column in columns] for mono in monomials]
     result: list[Expr] = []
     for vector in _null_space(matrix, len(group)):
-        terms = [ex.multiply(ex.number(x), member) if x != 1 else member for x, member in zip(vector, group, strict=True) if x]
-        result.append(ex.add(*(ex.negative(t.args[1]) if t.op == "scale" and t.args[0] == ex.number(-1) else t for t in terms)))
+        terms = [
+            ex.multiply(ex.number(x), member) if x != 1 else member
+            for x, member in zip(vector, group, strict=True)
+            if x
+        ]
+        signed = [
+            ex.negative(term.args[1])
+            if term.op == "scale" and term.args[0] == ex.number(-1)
+            else term
+            for term in terms
+        ]
+        result.append(ex.add(*signed))
     return result
 
 
@@ -255,14 +308,19 @@ def _null_space(matrix: list[list[Fraction]], width: int) -> list[list[Fraction]
 
 
 def describe(text: str, where: str, *, latex: bool = False) -> str:
-    """The flow of a claim file in words: velocities, induced flows of the abbreviations, quadratic invariants.
+    """The flow of a claim file in words.
+
+    Velocities, induced flows of the abbreviations, quadratic invariants.
 
     Raises:
         InputError: the file has no [flow], or cannot be read.
     """
     setting = load_scope(document_of(text, where), where).setting
     if not setting.velocity:
-        raise InputError(f"{where}: nothing to derive: the file has no [flow] (loss and variables, or [flow.velocity])")
+        raise InputError(
+            f"{where}: nothing to derive: the file has no [flow] "
+            "(loss and variables, or [flow.velocity])"
+        )
     show = to_latex if latex else to_text
     lines: list[str] = []
 
@@ -277,21 +335,27 @@ def describe(text: str, where: str, *, latex: bool = False) -> str:
     for name in setting.velocity:
         symbol = setting.symbol(name)
         put(symbol, _shown(ex.d(symbol), setting, show))
-    moving = {name: body for name, body in setting.abbreviations.items() if _form(ex.d(body), setting, Table())}
+    moving = {
+        name: body
+        for name, body in setting.abbreviations.items()
+        if _form(ex.d(body), setting, Table())
+    }
     if moving:
         section("induced flow")
     for name, body in moving.items():
         put(ex.symbol(name, body.rows, body.cols), _shown(ex.d(body), setting, show))
     section("quadratic invariants")
     invariants = quadratic_invariants(setting)
-    lines += [("" if latex else "  ") + show(invariant) for invariant in invariants] or ["  none" if not latex else "% none"]
+    lines += [("" if latex else "  ") + show(invariant) for invariant in invariants] or [
+        "  none" if not latex else "% none"
+    ]
     return "\n".join(lines)
 
 
 def _shown(expr: Expr, setting: Setting, show: Any) -> str:
     table = Table()
-    poly = _form(expr, setting, table)
-    reader = Reader(setting, table, expr.rows, expr.cols)
+    poly, declared = shortest(_form(expr, setting, table), setting, table)
+    reader = Reader(declared, table, expr.rows, expr.cols)
     try:
         return str(show(reader.expression(poly)))
     except NoMatrixNotation:

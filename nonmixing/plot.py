@@ -1,9 +1,9 @@
 """Trajectories and saved results to figures that read well on a projector.
 
 A prediction (exact or integrated) is a curve, a measurement (trained or recorded) is dots, and a
-mode has one colour in both. Colours run from dark to light with the number of the mode, so that they
-are told apart without colour vision too, and each curve carries its number. Matplotlib is loaded
-when something is drawn.
+mode has one colour in both. Colours run from dark to light with the number of the mode, so that
+they are told apart without colour vision too, and each curve carries its number. Matplotlib is
+loaded when something is drawn.
 """
 
 # matplotlib's own annotations leave keyword arguments untyped.
@@ -119,23 +119,38 @@ def digits(results: Mapping[str, Any], figure: Figure | None = None) -> Figure:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(16, 9), layout="constrained")
-    panels = results["figure"]["panels"]
-    axes = figure.subplots(2, (len(panels) + 1) // 2, squeeze=False)
-    for index, (ax, panel) in enumerate(zip(axes.flat, panels, strict=False)):
+    axes = figure.subplots(2, 2)
+    halves, classes = results["halves"]["cases"], results["classes"]["cases"]
+    aligned, hard = halves["aligned"], classes["balanced"]
+    step = {
+        key: np.subtract(aligned[key], aligned["flow"]).tolist() for key in ("measured", "modified")
+    }
+    panels = (
+        ("Aligned start: sigmoids (M4)", aligned, {"flow": "exact flow", "measured": "trained"}),
+        (
+            "Small unaligned start (M8)",
+            halves["balanced"],
+            {"flow": "exact flow", "measured": "trained"},
+        ),
+        (
+            "What the step size adds, aligned start",
+            {**step, "times": aligned["times"]},
+            {"modified": "predicted", "measured": "trained"},
+        ),
+        (
+            "Ten classes, unaligned: modes mix",
+            {**hard, "independent": hard["independent"]["flow"]},
+            {"flow": "exact flow (M8)", "independent": "independent (M4)", "measured": "trained"},
+        ),
+    )
+    for ax, (title, case, labels) in zip(axes.flat, panels, strict=True):
         series = [
-            Series(
-                str(part["label"]),
-                bool(part["measured"]),
-                np.asarray(part["times"], dtype=np.float64),
-                np.asarray(part["modes"], dtype=np.float64),
-            )
-            for part in panel["series"]
+            Series(label, key == "measured", np.asarray(case["times"]), np.asarray(case[key]))
+            for key, label in labels.items()
         ]
-        _panel(ax, series, list(range(series[0].strengths.shape[1])), TEXT)
-        ax.set_title(str(panel["title"]), fontsize=TEXT, loc="left", weight="bold")
-        if index < len(panels) - axes.shape[1]:
-            ax.set_xlabel("")
-    figure.suptitle(str(results["figure"]["title"]), fontsize=1.2 * TEXT)
+        _panel(ax, series, range(series[0].strengths.shape[1]), TEXT)
+        ax.set_title(title, fontsize=TEXT, loc="left", weight="bold")
+    axes[1, 0].set_ylabel("strength − exact flow", fontsize=TEXT)
     return figure
 
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 from nonmixing.errors import InputError, NonmixingError
 from nonmixing.verdict import (
@@ -18,8 +18,8 @@ from nonmixing.verdict import (
     WORDS,
     Verdict,
     counterexample_parts,
-    nulls_inside,
     numbers_line,
+    to_plain,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 WIDTH = 100
+LONGEST_DETAIL = 40
 EVIDENCE: tuple[Evidence, ...] = ("proof", "simulation", "training")
 
 
@@ -100,7 +101,7 @@ def table(result: LedgerResult) -> Table:
     from rich.text import Text
 
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name, least in (("claim", 5), ("", 18), *((kind, 18) for kind in EVIDENCE)):
+    for name, least in (("claim", 5), ("", 18), *zip(EVIDENCE, (12, 23, 23), strict=True)):
         grid.add_column(name, min_width=least, vertical="top")
     for claim in result.claims:
         mark = "" if claim.as_claimed else " ✗"
@@ -116,23 +117,18 @@ def cell(claim: ClaimResult, evidence: Evidence) -> list[str]:
     if not outcomes:
         return ["-"]
     if evidence == "proof":
-        runs = [
-            (word, len(list(group))) for word, group in groupby(o.verdict.verdict for o in outcomes)
-        ]
+        words = groupby(outcome.verdict.verdict for outcome in outcomes)
+        runs = [(word, len(list(same))) for word, same in words]
         lines = [", ".join(word if size == 1 else f"{word} ×{size}" for word, size in runs)]
         if claim.claim is not None and claim.claim.lemma:
             lines.append("with a lemma")
-        return [*lines, duration(sum(o.verdict.seconds for o in outcomes))]
+        return [*lines, duration(sum(outcome.verdict.seconds for outcome in outcomes))]
     lines: list[str] = []
     for outcome in outcomes:
         verdict = outcome.verdict
-        named = f"{outcome.name}: " if outcome.name else ""
-        numbers = numbers_line(verdict)
-        lines += [
-            f"{named}{verdict.verdict}",
-            *([numbers] if numbers else []),
-            duration(verdict.seconds),
-        ]
+        named = [f"{outcome.name}:"] if outcome.name else []
+        numbers = [numbers_line(verdict)] if verdict.measured is not None else []
+        lines += [*named, f"{verdict.verdict}, {duration(verdict.seconds)}", *numbers]
     return lines
 
 
@@ -270,11 +266,8 @@ def _explanation(claim_id: str, outcome: Outcome, width: int) -> list[str]:
         lines.append(f"measured {numbers_line(verdict)}")
     if verdict.because:
         lines.append(f"the band: {verdict.because}")
-    passing = nulls_inside(verdict)
-    if passing:
-        lines.append(
-            f"inside the band as well, though nothing is to be found there: {', '.join(passing)}"
-        )
+    if verdict.reason and verdict.decision is None:  # a decision's lines have it already
+        lines.append(verdict.reason)
     return [headline, *lines]
 
 
@@ -311,9 +304,20 @@ def _item(outcome: Outcome) -> list[str]:
 def _facts(verdict: Verdict) -> list[tuple[str, str]]:
     facts = [("measured", _several(verdict.measured)), ("predicted", _several(verdict.predicted))]
     facts += [("tolerance", _several(verdict.tolerance)), ("the band", verdict.because)]
+    facts += [("reason", verdict.reason if verdict.decision is None else "")]
     facts += [(f"null, {name}", _several(value)) for name, value in verdict.nulls.items()]
     facts += [("hypothesis", text) for text in verdict.hypotheses]
-    return [*facts, ("seed", "" if verdict.seed is None else str(verdict.seed))]
+    facts.append(("seed", "" if verdict.seed is None else str(verdict.seed)))
+    return facts + [(name, _detail(value)) for name, value in verdict.details.items()]
+
+
+def _detail(value: object) -> str:
+    """A word, a number, or a number for each mode; nothing for what is longer, as a curve is."""
+    plain = to_plain(value)
+    entries = cast("list[object]", plain) if isinstance(plain, list) else [plain]
+    if len(entries) > LONGEST_DETAIL or not all(isinstance(x, str | int | float) for x in entries):
+        return ""
+    return ", ".join(f"{x:.4g}" if isinstance(x, float) else str(x) for x in entries)
 
 
 def _several(value: float | tuple[float, ...] | None) -> str:

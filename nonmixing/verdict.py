@@ -13,6 +13,7 @@ from nonmixing.errors import InputError
 
 if TYPE_CHECKING:
     from nonmixing.algebra import Counterexample, Decision
+    from nonmixing.compare import Comparison, StepSizeBand
 
 __all__ = [
     "OPEN",
@@ -26,8 +27,9 @@ __all__ = [
     "decision_to_json",
     "exit_code",
     "judge",
-    "nulls_inside",
     "numbers_line",
+    "of_comparison",
+    "of_step_size_band",
     "to_plain",
 ]
 
@@ -43,6 +45,8 @@ WORDS: Mapping[Evidence, tuple[VerdictWord, ...]] = {
     "simulation": ("supported", "unsupported", "inconclusive", "error"),
     "training": ("supported", "unsupported", "inconclusive", "error"),
 }
+FINE = 0.01
+"""A band narrower than this, relative to its middle, is shown by the deviation from the middle."""
 OPEN: frozenset[str] = frozenset({"undecided", "inconclusive"})
 """The verdicts that settle nothing."""
 
@@ -61,6 +65,7 @@ class Verdict:
         predicted: the number (or numbers) that theory gives.
         tolerance: half the width of the band around `predicted`.
         because: where the tolerance comes from.
+        reason: what kept it from `supported` or `proved`, in words.
         nulls: for each null comparison, by name, what would have been measured under it.
         seconds: how long it took.
         seed: the seed of the randomness, if there was any.
@@ -76,6 +81,7 @@ class Verdict:
     predicted: Numbers | None = None
     tolerance: Numbers | None = None
     because: str = ""
+    reason: str = ""
     nulls: Mapping[str, Numbers] = field(default_factory=dict[str, Numbers])
     seconds: float = 0.0
     seed: int | None = None
@@ -107,6 +113,7 @@ class Verdict:
             "predicted": to_plain(self.predicted),
             "tolerance": to_plain(self.tolerance),
             "because": self.because,
+            "reason": self.reason,
             "nulls": to_plain(self.nulls),
             "seconds": self.seconds,
             "seed": self.seed,
@@ -180,11 +187,14 @@ def judge(
     if not all(isfinite(p) and isfinite(w) and w >= 0 for p, w in band):
         raise InputError(f"tolerance: got {tolerance} around {predicted}; expected finite numbers")
     null_values = {name: _numbers(value) for name, value in (nulls or {}).items()}
+    outside = _inside(values, band).count(False)
+    passing = [name for name, value in null_values.items() if any(_inside(value, band))]
     word: VerdictWord = "supported"
-    if not all(_inside(values, band)):
-        word = "unsupported"
-    elif any(any(_inside(value, band)) for value in null_values.values()):
-        word = "inconclusive"
+    reason = ""
+    if outside:
+        word, reason = "unsupported", f"outside the band: {outside} of {size}"
+    elif passing:
+        word, reason = "inconclusive", f"the null comparison passes too: {', '.join(passing)}"
     return Verdict(
         verdict=word,
         evidence=evidence,
@@ -193,10 +203,92 @@ def judge(
         predicted=middle,
         tolerance=width,
         because=because,
+        reason=reason,
         nulls=null_values,
         seed=seed,
         hypotheses=tuple(hypotheses),
         details=details or {},
+    )
+
+
+def of_comparison(
+    comparison: Comparison,
+    evidence: Literal["simulation", "training"],
+    *,
+    scope: str,
+    seed: int | None = None,
+    hypotheses: Sequence[str] = (),
+    details: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """The verdict of a comparison of two trajectories: distances, mode by mode, within tolerance.
+
+    Args:
+        comparison: from `compare`.
+        evidence: which kind of evidence the measured trajectory is.
+        scope: what was compared, in a few words.
+        seed: the seed, if there was randomness.
+        hypotheses: the hypotheses as they were checked.
+        details: further numbers for the report.
+    """
+    shown = {"time_factor": comparison.time_factor, "scale": comparison.predicted_scale}
+    return Verdict(
+        verdict=comparison.verdict,
+        evidence=evidence,
+        scope=scope,
+        measured=_numbers(comparison.measured),
+        predicted=0.0,
+        tolerance=_numbers(comparison.tolerance),
+        because=comparison.because,
+        reason=comparison.reason,
+        nulls={name: _numbers(value) for name, value in comparison.nulls.items()},
+        seed=seed,
+        hypotheses=tuple(hypotheses),
+        details={**shown, "outcomes": comparison.outcomes, **(details or {})},
+    )
+
+
+def of_step_size_band(
+    band: StepSizeBand,
+    evidence: Literal["simulation", "training"],
+    *,
+    scope: str,
+    seed: int | None = None,
+    hypotheses: Sequence[str] = (),
+    details: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """The verdict of the step-size test: the ratio of each mode against 1, the falls in `details`.
+
+    Args:
+        band: from `step_size_band`.
+        evidence: which kind of evidence the measured trajectory is.
+        scope: what was compared, in a few words.
+        seed: the seed, if there was randomness.
+        hypotheses: the hypotheses as they were checked.
+        details: further numbers for the report.
+    """
+    from nonmixing.compare import BAND
+
+    shown = {
+        "fall": band.fall,
+        "effect": band.effect,
+        "gap": band.gap,
+        "gap_half": band.gap_half,
+        "floor": band.floor,
+        "null_fall": band.null_fall,
+    }
+    return Verdict(
+        verdict=band.verdict,
+        evidence=evidence,
+        scope=scope,
+        measured=_numbers(band.ratio),
+        predicted=1.0,
+        tolerance=BAND,
+        because=band.because,
+        reason=band.reason,
+        nulls={name: _numbers(value) for name, value in band.null_ratio.items()},
+        seed=seed,
+        hypotheses=tuple(hypotheses),
+        details={**shown, "outcomes": band.outcomes, **(details or {})},
     )
 
 
@@ -281,19 +373,14 @@ def numbers_line(verdict: Verdict) -> str:
     band = _band(verdict.predicted, verdict.tolerance, len(measured))
     rows = [(value, *bounds) for value, bounds in zip(measured, band, strict=True)]
     value, middle, width = max(rows, key=lambda row: _strain(*row))
-    line = f"{value:.3g} in {middle:.3g} ± {width:.2g}"
-    if not abs(value - middle) <= width:
-        line = line.replace(" in ", " outside ")
-    return line if len(rows) == 1 else f"{line} (worst of {len(rows)})"
-
-
-def nulls_inside(verdict: Verdict) -> list[str]:
-    """The nulls that lie inside the band in some entry, so that this entry decides nothing."""
-    if verdict.measured is None or verdict.predicted is None or verdict.tolerance is None:
-        return []
-    size = len(verdict.measured) if isinstance(verdict.measured, tuple) else 1
-    band = _band(verdict.predicted, verdict.tolerance, size)
-    return [name for name, value in verdict.nulls.items() if any(_inside(value, band))]
+    off = abs(value - middle)
+    inside = off <= width
+    if width < FINE * abs(middle) or middle == 0:  # three digits would hide the deviation
+        words = "" if middle == 0 else "off by "
+        line = f"{words}{off:.3g} {'≤' if inside else '>'} {width:.2g}"
+    else:
+        line = f"{value:.3g} {'in' if inside else 'outside'} {middle:.3g} ± {width:.2g}"
+    return line if len(rows) == 1 else f"{line}, worst of {len(rows)}"
 
 
 def check_word(word: str, evidence: Evidence, argument: str) -> None:

@@ -56,7 +56,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -209,9 +209,7 @@ def shuffled(problem: BilinearProblem) -> BilinearProblem:
     return BilinearProblem.from_samples(problem.samples.inputs, problem.samples.outputs[order])
 
 
-def independent(
-    problem: BilinearProblem, begin: Factors, *, growing: bool, width: int
-) -> Factors:
+def independent(problem: BilinearProblem, begin: Factors, *, growing: bool, width: int) -> Factors:
     """The aligned start that the picture of independent modes puts in the place of a start.
 
     Args:
@@ -222,9 +220,7 @@ def independent(
         width: Number of columns.
     """
     left, right = problem.svd.P.T @ begin.U, problem.svd.R.T @ begin.V
-    strength = (
-        np.sum((left + right) ** 2, axis=1) / 4 if growing else np.sum(left * right, axis=1)
-    )
+    strength = np.sum((left + right) ** 2, axis=1) / 4 if growing else np.sum(left * right, axis=1)
     size = np.sqrt(np.abs(strength))
     return aligned(problem, size, np.sign(strength) * size, width=width)
 
@@ -253,7 +249,7 @@ def halves(quick: bool, tell: Callable[[str], None]) -> dict[str, Any]:
             tell(f"halves, {kind} start, shuffled")
             null = trained(shuffled(problem), begin, with_)
             cases[kind]["shuffled"] = _band(judge(null, theory, with_.judged))
-    return {"task": _task(task), "setting": _plain(vars(with_)), "cases": cases}
+    return {"task": _task(task), "setting": asdict(with_), "cases": cases}
 
 
 # The run of the second task. ------------------------------------------------------------------
@@ -277,7 +273,139 @@ def classes(quick: bool, tell: Callable[[str], None]) -> dict[str, Any]:
             alone = independent(problem, begin, growing=growing, width=with_.width)
             picture = predicted(problem, alone, times, with_.rate)
             cases[kind][name] = _case(measured, picture, with_.judged)
-    return {"task": _task(task), "setting": _plain(vars(with_)), "cases": cases}
+    return {"task": _task(task), "setting": asdict(with_), "cases": cases}
 
 
 # The answer. ----------------------------------------------------------------------------------
+
+
+def main(
+    quick: bool = False, out: Path = Path("out"), progress: Watch | None = None
+) -> dict[str, Any]:
+    """Run both tasks, write `digits.json`, and draw `modes.png` from it.
+
+    Args:
+        quick: Judge six modes of the first task, from two starts, and one start of the second.
+        out: The folder to write to; made if it is not there.
+        progress: Told what comes now, how many runs are done, and of how many.
+
+    Returns:
+        What was written.
+
+    Raises:
+        MissingExtra: torch or scikit-learn is not installed.
+    """
+    begin, done, total = perf_counter(), 0, 4 if quick else 8
+
+    def tell(what: str) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(what, done, total)
+        done += 1
+
+    results: dict[str, Any] = {"schema": 1, "quick": quick, "seed": SEED}
+    results["halves"] = halves(quick, tell)
+    results["classes"] = classes(quick, tell)
+    results["answer"] = answer(results)
+    results["seconds"] = round(perf_counter() - begin, 2)
+    out.mkdir(parents=True, exist_ok=True)
+    saved = out / "digits.json"
+    text = json.dumps(results, indent=None, ensure_ascii=False, allow_nan=False)
+    _replace(saved, lambda beside: beside.write_text(text + "\n", encoding="utf-8"))
+    draw(saved, out / "modes.png")
+    return results
+
+
+def draw(saved: Path, picture: Path) -> None:
+    """Draw the figure from the saved results."""
+    figure = plot.digits(json.loads(saved.read_text(encoding="utf-8")))
+    _replace(picture, lambda beside: figure.savefig(beside, format="png", dpi=120))
+
+
+def answer(results: Mapping[str, Any]) -> str:
+    """The answer, in numbers."""
+    lines: list[str] = []
+    for task in ("halves", "classes"):
+        for kind, case in results[task]["cases"].items():
+            lines.append(f"{task}, {kind} start, {case['prediction']}: {_sentence(case['band'])}")
+            for name in ("shuffled", "independent", "independent-growing"):
+                if name in case:
+                    other = case[name]
+                    lines.append(f"  {name}: {_sentence(other.get('band', other))}")
+    return "\n".join(lines)
+
+
+def _sentence(band: Mapping[str, Any]) -> str:
+    ratio, fall = np.asarray(band["ratio"]), np.asarray(band["fall"])
+    supported = sum(word == "supported" for word in band["outcomes"])
+    return (
+        f"{band['verdict']}, {supported} of {len(ratio)} modes in the band; ratio "
+        f"{ratio.min():.3g} to {ratio.max():.3g}, fall {fall.min():.3g} to {fall.max():.3g}"
+    )
+
+
+def _case(measured: Trained, theory: Predicted, judged: int) -> dict[str, Any]:
+    """One run beside one prediction, as JSON's types."""
+    m, f, g = (run.modes()[:, :judged] for run in (measured.whole, theory.flow, theory.modified))
+    return {
+        "prediction": theory.flow.source,
+        "status": measured.whole.status,
+        "times": _short(measured.whole.times),
+        "measured": _short(m),
+        "flow": _short(f),
+        "modified": _short(g),
+        "distance": _short(np.abs(m - f).max(axis=0)),
+        "distance_modified": _short(np.abs(m - g).max(axis=0)),
+        "mixing": float(measured.whole.mixing().max()),
+        "floor": _short(theory.floor[:judged]),
+        "band": _band(judge(measured, theory, judged)),
+    }
+
+
+def _band(band: StepSizeBand) -> dict[str, Any]:
+    return {
+        "verdict": band.verdict,
+        "reason": band.reason,
+        "because": band.because,
+        "outcomes": list(band.outcomes),
+        "ratio": _short(band.ratio),
+        "fall": _short(band.fall),
+        "effect": _short(band.effect),
+        "gap": _short(band.gap),
+        "gap_half": _short(band.gap_half),
+        "null_ratio": {name: _short(value) for name, value in band.null_ratio.items()},
+        "null_fall": {name: _short(value) for name, value in band.null_fall.items()},
+    }
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "says": task.says,
+        "images": task.images,
+        "pixels": task.pixels,
+        "support": task.support,
+        "outputs": task.outputs,
+        "singular_values": _short(task.problem.svd.s),
+    }
+
+
+def _short(array: Array) -> list[Any]:
+    """Nested lists with seven digits, which is all that a figure or a reader needs."""
+    if array.ndim > 1:
+        return [_short(row) for row in array]
+    return [float(f"{value:.7g}") for value in array]
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Write beside the path, then put it in its place: the file there is whole at every moment."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(beside)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    print(main()["answer"])

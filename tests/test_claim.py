@@ -9,7 +9,7 @@ import pytest
 from conftest import FALSE, TRUE
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import MatrixSymbol, Trace, Transpose, symbols
+from sympy import Eq, MatrixSymbol, Q, Trace, Transpose, symbols
 
 import nonmixing as nm
 from nonmixing.algebra import Counterexample, load_claims
@@ -19,6 +19,7 @@ from nonmixing.claim import (
     Experiment,
     from_text,
 )
+from nonmixing.compare import step_size_band
 from nonmixing.errors import InputError
 from nonmixing.verdict import (
     Verdict,
@@ -26,6 +27,8 @@ from nonmixing.verdict import (
     exit_code,
     judge,
     numbers_line,
+    of_comparison,
+    of_step_size_band,
     to_plain,
 )
 
@@ -95,8 +98,11 @@ def test_a_band_that_is_none_is_refused(more):
 
 def test_the_worst_entry_is_shown():
     line = numbers_line(band([1.0, 1.15, 0.9]))
-    assert line == "1.15 in 1 ± 0.2 (worst of 3)"
+    assert line == "1.15 in 1 ± 0.2, worst of 3"
     assert "1.5 outside 1 ± 0.2" in numbers_line(band([1.0, 1.5, 1.1]))
+    assert numbers_line(band(1.0 + 3e-7, tolerance=2e-6)) == "off by 3e-07 ≤ 2e-06"
+    assert numbers_line(band(1.0 + 3e-6, tolerance=2e-6)) == "off by 3e-06 > 2e-06"
+    assert numbers_line(band([0.5, -0.75], predicted=0)) == "0.75 > 0.2, worst of 2"
     assert "nan outside" in numbers_line(band([1.0, float("nan"), 1.1]))
 
 
@@ -268,3 +274,45 @@ def test_an_expectation_is_in_the_evidences_own_words():
         Expected(statement, "supported")
     with pytest.raises(InputError, match="proved"):
         Experiment(lambda quick: band(1.0), "proved")
+
+
+def test_of_comparison_and_of_step_size_band():
+    """The verdicts are the comparisons' own, with every number carried over."""
+    times = np.linspace(0.0, 1.0, 5)
+    U = np.linspace(0.1, 0.6, 5)[:, None, None]
+    problem = nm.BilinearProblem(np.array([[1.0]]))
+
+    def run(factor: float) -> nm.Trajectory:
+        return nm.Trajectory.from_arrays(times, factor * U, U, problem=problem)
+
+    compared = nm.compare(run(1.0), run(1.01), tolerance=0.01, because="a test")
+    verdict = of_comparison(compared, "simulation", scope="one mode", seed=4)
+    assert verdict.verdict == compared.verdict == "supported"
+    assert verdict.measured == pytest.approx((0.0036,))
+    assert (verdict.predicted, verdict.tolerance, verdict.because) == (0.0, (0.01,), "a test")
+    assert verdict.nulls["frozen"] == pytest.approx((0.35,))
+    assert verdict.seed == 4
+    failed = nm.compare(run(1.0), run(1.1), tolerance=0.01, because="a test")
+    assert of_comparison(failed, "training", scope="one mode").verdict == "unsupported"
+    assert of_comparison(failed, "training", scope="one mode").reason == failed.reason
+
+    flow, modified = run(1.0), run(1.04)
+    band = step_size_band(run(1.044), flow, modified, run(1.021), run(1.02))
+    verdict = of_step_size_band(band, "training", scope="one mode")
+    assert verdict.verdict == band.verdict == "supported"
+    assert verdict.measured == pytest.approx((1.1,))
+    assert (verdict.predicted, verdict.tolerance) == (1.0, 0.2)
+    assert to_plain(verdict.details["fall"]) == pytest.approx([4.0])
+    assert json.dumps(verdict.to_json(), allow_nan=False)
+
+
+def test_prove_under_hypotheses_names_them():
+    n = symbols("n")
+    S, X = MatrixSymbol("S", n, n), MatrixSymbol("X", n, n)
+    assert nm.prove(S.T * X, S * X).verdict == "refuted"
+    verdict = nm.prove(S.T * X, S * X, [Q.symmetric(S)])
+    assert verdict.verdict == "proved"
+    assert verdict.hypotheses == ("S is symmetric",)
+    verdict = nm.prove(S * X * S, X, [Eq(S * X, X), Eq(X * S, X)])
+    assert verdict.verdict == "proved"
+    assert len(verdict.hypotheses) == 2

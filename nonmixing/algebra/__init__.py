@@ -8,4 +8,13 @@ from nonmixing.algebra.decide import Decision, Disagreement, decide
 from nonmixing.algebra.refute import Counterexample
 from nonmixing.algebra.setting import Equation, Setting, Statement
 
-__all__ = ["Counterexample", "Decision", "Disagreement", "Equation", "Setting", "Statement", "decide", "load_claims"]
+__all__ = [
+    "Counterexample",
+    "Decision",
+    "Disagreement",
+    "Equation",
+    "Setting",
+    "Statement",
+    "decide",
+    "load_claims",
+]

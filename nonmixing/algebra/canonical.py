@@ -1,15 +1,17 @@
 """Canonical labelling of connected products of factors.
 
-A *factor* is `X[i, j]`: a head (which symbol, with which symmetry) and labels in its slots. Negative labels are free
-and fixed; labels >= 0 are summed, and their names do not matter. A *component* is a product of factors connected by
-summed labels. `canonical` gives two components the same key if and only if they differ by the names of summed labels
-alone, by the order of factors, and by the symmetries of their heads; for skew heads it also gives the sign, and 0 for
-a component that equals its own negative (tr K, x^T K x).
+A *factor* is `X[i, j]`: a head (which symbol, with which symmetry) and labels in its slots.
+Negative labels are free and fixed; labels >= 0 are summed, and their names do not matter. A
+*component* is a product of factors connected by summed labels. `canonical` gives two components the
+same key if and only if they differ by the names of summed labels alone, by the order of factors,
+and by the symmetries of their heads; for skew heads it also gives the sign, and 0 for a component
+that equals its own negative (tr K, x^T K x).
 
-Two routes give keys of the same form. A component in which each factor has at most two slots, and each summed label
-stands in at most two of them, is a path or a cycle and is walked directly. Everything else (elementwise products,
-diagonals, higher tensors) goes through colour refinement with individualisation; automorphisms found on the way prune
-the search (McKay and Piperno 2014, "Practical graph isomorphism, II", in its simplest form).
+Two routes give keys of the same form. A component in which each factor has at most two slots,
+and each summed label stands in at most two of them, is a path or a cycle and is walked directly.
+Everything else (elementwise products, diagonals, higher tensors) goes through colour refinement
+with individualisation; automorphisms found on the way prune the search (McKay and Piperno 2014,
+"Practical graph isomorphism, II", in its simplest form).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class Head(NamedTuple):
 
     Attributes:
         name: the symbol.
-        fixed: per slot of the symbol, the constant index that stands there, or -1 where a label does.
+        fixed: per slot of the symbol, the constant index there, or -1 where a label stands.
         dims: dimension names of the slots that carry labels.
         symmetry: 0, `SYMMETRIC` or `SKEW`; meaningful for two labelled slots.
     """
@@ -79,16 +81,24 @@ def canonical(factors: Sequence[Factor]) -> tuple[int, Key]:
     return _Search(factors).run()
 
 
-# --- paths and cycles -------------------------------------------------------------------------------------------
+# --- paths and cycles -----------------------------------------------------------------------------
 
 
 class _Walk(NamedTuple):
-    """A chain read in one direction: comparable code, sign, and the labels met between the factors."""
+    """A chain read in one direction.
+
+    Attributes:
+        code: what is compared.
+        sign: product of the factors' signs.
+        steps: head and entering slot of each factor.
+        first: label before the first factor: free, dangling (>= 0), or None at a one-slot tip.
+        last: label after the last factor, likewise.
+    """
 
     code: tuple[object, ...]
     sign: int
-    steps: tuple[tuple[Head, int], ...]  # head, entering slot
-    first: int | None  # label before the first factor: free, dangling (>= 0), or None at a one-slot tip
+    steps: tuple[tuple[Head, int], ...]
+    first: int | None
     last: int | None
 
 
@@ -119,7 +129,9 @@ def _letter(head: Head, entering: int) -> tuple[tuple[Head, int], int]:
     return (head, entering), 1
 
 
-def _walk(factors: Sequence[Factor], at: dict[int, list[tuple[int, int]]], number: int, slot: int) -> _Walk:
+def _walk(
+    factors: Sequence[Factor], at: dict[int, list[tuple[int, int]]], number: int, slot: int
+) -> _Walk:
     """Follow the path from an end: (factor, slot), or (one-slot factor, -1)."""
     first = None if slot == -1 else factors[number][1][slot]
     code: list[object] = [_TIP if first is None else _DANGLING if first >= 0 else first]
@@ -156,7 +168,11 @@ def _write(walk: _Walk) -> Key:
         final = position == len(walk.steps) - 1
         if len(head.dims) == 1:
             if label is None:  # a one-slot tip at the start: its only slot leads on
-                label, fresh = (walk.last, fresh) if final and walk.last is not None and walk.last < 0 else (fresh, fresh + 1)
+                label, fresh = (
+                    (walk.last, fresh)
+                    if final and walk.last is not None and walk.last < 0
+                    else (fresh, fresh + 1)
+                )
             written.append((head, (label,)))
             continue
         if final and walk.last is not None and walk.last < 0:
@@ -170,7 +186,9 @@ def _write(walk: _Walk) -> Key:
     return tuple(written)
 
 
-def _canonical_cycle(factors: Sequence[Factor], at: dict[int, list[tuple[int, int]]]) -> tuple[int, Key]:
+def _canonical_cycle(
+    factors: Sequence[Factor], at: dict[int, list[tuple[int, int]]]
+) -> tuple[int, Key]:
     steps: list[tuple[Head, int]] = []
     number, entering = 0, 0
     while True:
@@ -189,7 +207,9 @@ def _canonical_cycle(factors: Sequence[Factor], at: dict[int, list[tuple[int, in
             sign *= factor_sign
         word = tuple(letter for letter, _ in letters)
         least = min(word)
-        candidates += [(word[i:] + word[:i], sign) for i, letter in enumerate(word) if letter == least]
+        candidates += [
+            (word[i:] + word[:i], sign) for i, letter in enumerate(word) if letter == least
+        ]
     code, sign = min(candidates)
     if any(other == code and other_sign != sign for other, other_sign in candidates):
         return 0, ()
@@ -202,7 +222,7 @@ def _canonical_cycle(factors: Sequence[Factor], at: dict[int, list[tuple[int, in
     return sign, tuple(written)
 
 
-# --- everything else --------------------------------------------------------------------------------------------
+# --- everything else ------------------------------------------------------------------------------
 
 _Code = tuple[Factor, ...]
 
@@ -218,7 +238,8 @@ class _Search:
             for slot, label in enumerate(slots):
                 if label >= 0:
                     self.at[label].append((number, 0 if head.symmetry else slot))
-        self.best: tuple[_Code, int, list[int], tuple[int, ...]] | None = None  # code, sign, order, path
+        # The least code so far, its sign, the order of labels that gave it, and the path to it.
+        self.best: tuple[_Code, int, list[int], tuple[int, ...]] | None = None
         self.zero = False
         self.automorphisms: list[dict[int, int]] = []
 
@@ -232,14 +253,19 @@ class _Search:
         """Split colours by what each label is joined to until nothing splits any more."""
         count = len(set(colour.values()))
         while True:
-            signatures: list[tuple[object, ...]] = []
+            signatures: list[tuple[Head, tuple[tuple[int, int], ...], Slots]] = []
             for head, slots in self.factors:
                 seen = tuple((0, label) if label < 0 else (1, colour[label]) for label in slots)
                 pattern = tuple(slots.index(label) for label in slots)
                 signatures.append((head, tuple(sorted(seen)) if head.symmetry else seen, pattern))
-            ranks = {signature: i for i, signature in enumerate(sorted(set(signatures)))}  # type: ignore[type-var]
+            ranks = {signature: i for i, signature in enumerate(sorted(set(signatures)))}
             named = {
-                label: (colour[label], tuple(sorted((ranks[signatures[number]], slot) for number, slot in self.at[label])))
+                label: (
+                    colour[label],
+                    tuple(
+                        sorted((ranks[signatures[number]], slot) for number, slot in self.at[label])
+                    ),
+                )
                 for label in self.labels
             }
             order = {name: i for i, name in enumerate(sorted(set(named.values())))}
@@ -249,7 +275,11 @@ class _Search:
             count = len(order)
 
     def _explore(self, colour: dict[int, int], path: tuple[int, ...]) -> int:
-        """Search below a node; returns the depth to go back to (its own depth to go on as usual)."""
+        """Search below a node.
+
+        Returns:
+            The depth to go back to (its own depth to go on as usual).
+        """
         depth = len(path)
         cells: dict[int, list[int]] = {}
         for label, value in colour.items():
@@ -262,7 +292,9 @@ class _Search:
             if done and self._equivalent(label, done, path):
                 continue
             done.append(label)
-            split = {other: 2 * value + (1 if value == target else 0) for other, value in colour.items()}
+            split = {
+                other: 2 * value + (1 if value == target else 0) for other, value in colour.items()
+            }
             split[label] = 2 * target
             back = self._explore(self._refine(split), (*path, label))
             if back < depth or self.zero:
@@ -285,7 +317,8 @@ class _Search:
             return len(path)
         if key > self.best[0]:
             return len(path)
-        # The same code by another order: an automorphism. One that reverses the sign makes the component zero.
+        # The same code by another order: an automorphism.
+        # One that reverses the sign makes the component zero.
         if sign != self.best[1]:
             self.zero = True
             return -1

@@ -1,7 +1,8 @@
-"""Checks proofs under equations: difference == sum of cofactor * hypothesis, at matrices that satisfy no hypothesis.
+"""Checks proofs under equations: difference == sum of cofactor * hypothesis.
 
-The index form is evaluated here entry by entry from its factors, and the two sides and the hypotheses by the
-evaluator of expressions, so that the rewriting that found the cofactors has no part in the check.
+The check is made at matrices that satisfy no hypothesis. The index form is evaluated here entry by
+entry from its factors, and the two sides and the hypotheses by the evaluator of expressions, so
+that the rewriting that found the cofactors has no part in the check.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
+from nonmixing.algebra.canonical import Key
 from nonmixing.algebra.evaluate import PRIME, Arithmetic, Rows, Undefined
 from nonmixing.algebra.expand import INVERSE
 from nonmixing.algebra.expr import Dim
@@ -19,13 +21,32 @@ from nonmixing.algebra.readback import COL, ROW
 from nonmixing.algebra.refute import both_sides
 from nonmixing.algebra.sampling import sample
 from nonmixing.algebra.setting import Names, Statement
-from nonmixing.algebra.terms import Component, Delta, Dimension, Entry, Monomial, Poly, Reciprocal, Scalar, Table
+from nonmixing.algebra.terms import (
+    Component,
+    Delta,
+    Dimension,
+    Entry,
+    Monomial,
+    Poly,
+    Reciprocal,
+    Scalar,
+    Table,
+    bound_dims,
+)
 
 
 def check_certificate(
-    statement: Statement, names: Names, dims: Mapping[str, int], table: Table, uses: Sequence[Use], rng: random.Random
+    statement: Statement,
+    names: Names,
+    dims: Mapping[str, int],
+    table: Table,
+    uses: Sequence[Use],
+    rng: random.Random,
 ) -> bool:
-    """Whether left - right equals the sum of cofactor * (hypothesis left - right) at random matrices of the kinds."""
+    """Whether left - right equals the sum of cofactor * (hypothesis left - right).
+
+    Both are evaluated at random matrices of the kinds.
+    """
     bare = dataclasses.replace(statement, assume=())
     try:
         values = sample(bare, names, dims, rng, 1, PRIME)
@@ -42,12 +63,15 @@ def check_certificate(
     return True
 
 
-def _gap(statement: Statement, number: int, dims: Mapping[str, int], values: Mapping[str, Rows]) -> Rows:
+def _gap(
+    statement: Statement, number: int, dims: Mapping[str, int], values: Mapping[str, Rows]
+) -> Rows:
     equation = statement.assume[number]
     hypothesis = dataclasses.replace(statement, left=equation.left, right=equation.right, assume=())
     left, right = both_sides(hypothesis, dims, values, PRIME)
     return tuple(
-        tuple(int(x) - int(y) for x, y in zip(row, other, strict=True)) for row, other in zip(left, right, strict=True)
+        tuple(int(x) - int(y) for x, y in zip(row, other, strict=True))
+        for row, other in zip(left, right, strict=True)
     )
 
 
@@ -68,7 +92,7 @@ class _Numbers:
         return int(dim) if str(dim).isdigit() else self.dims[str(dim)]
 
     def use(self, use: Use, gap: Rows, at: Mapping[int, int]) -> int:
-        """sum over the hypothesis's labels of cofactor * gap."""
+        """Sum over the hypothesis's labels of cofactor * gap."""
         rows, cols = len(gap), len(gap[0])
         ranges = [range(rows)] if rows > 1 or len(use.labels) == 2 else []
         if cols > 1 or len(use.labels) == 2:
@@ -117,19 +141,14 @@ class _Numbers:
             case Component(key):
                 return sum(self._products(key, at)) % PRIME
 
-    def _products(self, key: Sequence[tuple[object, tuple[int, ...]]], at: Mapping[int, int]) -> Iterator[int]:
-        from nonmixing.algebra.canonical import Head
-
-        bound: dict[int, str] = {}
-        for head, slots in key:
-            assert isinstance(head, Head)
-            bound.update({label: dim for label, dim in zip(slots, head.dims, strict=True) if label >= 0})
+    def _products(self, key: Key, at: Mapping[int, int]) -> Iterator[int]:
+        bound = bound_dims(key)
         for choice in itertools.product(*(range(self.size(dim)) for dim in bound.values())):
             point = {**at, **dict(zip(bound, choice, strict=True))}
             product = 1
             for head, slots in key:
-                assert isinstance(head, Head)
-                product = product * self._factor(head.name, head.fixed, [point[s] for s in slots]) % PRIME
+                factor = self._factor(head.name, head.fixed, [point[slot] for slot in slots])
+                product = product * factor % PRIME
             yield product
 
     def _factor(self, name: str, fixed: tuple[int, ...], indices: Sequence[int]) -> int:

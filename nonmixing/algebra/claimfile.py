@@ -29,22 +29,28 @@ def load_claims(text: str, where: str) -> tuple[Statement, ...]:
         The statements, in the file's order.
 
     Raises:
-        ClaimFileError: no TOML, no claims, a section or key that does not exist, a claim without ==.
+        ClaimFileError: no TOML, no claims, an unknown section or key, a claim without ==.
         InputError: an expression outside the language, an unknown name.
         ShapeError: shapes that do not fit; the message names the operands and the dimensions.
     """
-    document = _document(text, where)
+    document = document_of(text, where)
     scope = load_scope(document, where)
     claims = document.get("claim")
     if not isinstance(claims, list) or not claims:
-        raise ClaimFileError(f'{where}: no claims; add at least one [[claim]] with id = "..." and says = "left == right"')
+        raise ClaimFileError(
+            f'{where}: no claims; add at least one [[claim]] with id = "..." '
+            'and says = "left == right"'
+        )
     statements = [
-        _statement(cast(object, entry), number, scope, where) for number, entry in enumerate(cast("list[object]", claims), 1)
+        _statement(entry, number, scope, where)
+        for number, entry in enumerate(cast("list[object]", claims), 1)
     ]
     seen: set[str] = set()
     for statement in statements:
         if statement.id in seen:
-            raise ClaimFileError(f"{where}: two claims have the id {statement.id!r}; give each its own")
+            raise ClaimFileError(
+                f"{where}: two claims have the id {statement.id!r}; give each its own"
+            )
         seen.add(statement.id)
     return tuple(statements)
 
@@ -52,12 +58,19 @@ def load_claims(text: str, where: str) -> tuple[Statement, ...]:
 def load_scope(document: TomlTable, where: str) -> Scope:
     """Names, definitions and flow of a claim file's document."""
     matrices = _matrices(_table(document, "matrices", where), where)
-    scalars = frozenset(_name(name, where, "scalars") for name in _table(document, "scalars", where))
+    scalars = frozenset(
+        _name(name, where, "scalars") for name in _table(document, "scalars", where)
+    )
     for name in sorted(scalars & set(matrices)):
-        raise ClaimFileError(f"{where}: {name!r} is declared both as a matrix and as a scalar; keep one")
+        raise ClaimFileError(
+            f"{where}: {name!r} is declared both as a matrix and as a scalar; keep one"
+        )
     dims = {dim for shape in matrices.values() for dim in shape if isinstance(dim, str)}
     for name in sorted(dims & {*matrices, *scalars}):
-        raise ClaimFileError(f"{where}: {name!r} is a dimension and cannot be a matrix or a scalar as well; rename one")
+        raise ClaimFileError(
+            f"{where}: {name!r} is a dimension and cannot be a matrix or a scalar as well; "
+            "rename one"
+        )
     setting = Setting(matrices, _kinds(_table(document, "kinds", where), where), scalars)
     moving, stepping = bool(document.get("flow")), bool(document.get("step"))
     scope = Scope(setting, {}, moving, stepping)
@@ -65,19 +78,35 @@ def load_scope(document: TomlTable, where: str) -> Scope:
     for name, body in _table(document, "define", where).items():
         _name(name, where, "define")
         if name in matrices or name in scalars or name in dims:
-            raise ClaimFileError(f"{where}: [define] {name!r} is already declared; choose another name")
-        defined[name] = parse(_text(body, f"{where}: [define] {name}"), Scope(setting, dict(defined), moving, stepping), f"{where}: [define] {name}")
+            raise ClaimFileError(
+                f"{where}: [define] {name!r} is already declared; choose another name"
+            )
+        defined[name] = parse(
+            _text(body, f"{where}: [define] {name}"),
+            Scope(setting, dict(defined), moving, stepping),
+            f"{where}: [define] {name}",
+        )
     scope = Scope(setting, defined, moving, stepping)
     velocity = _flow(document, scope, where)
-    update = _expressions(_table(_table(document, "step", where), "update", where), scope, f"{where}: [step.update]")
+    update = _expressions(
+        _table(_table(document, "step", where), "update", where), scope, f"{where}: [step.update]"
+    )
     if stepping and not update:
         raise ClaimFileError(f"{where}: [step] needs [step.update] with each variable's new value")
-    return Scope(Setting(matrices, setting.kinds, scalars, velocity, update, defined), defined, moving, stepping)
+    return Scope(
+        Setting(matrices, setting.kinds, scalars, velocity, update, defined),
+        defined,
+        moving,
+        stepping,
+    )
 
 
-def _document(text: str, where: str) -> TomlTable:
+def document_of(text: str, where: str) -> TomlTable:
+    """The file's TOML, with its sections checked."""
     if not text.strip():
-        raise ClaimFileError(f"{where}: the file is empty; a claim file has [matrices] and at least one [[claim]]")
+        raise ClaimFileError(
+            f"{where}: the file is empty; a claim file has [matrices] and at least one [[claim]]"
+        )
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -86,13 +115,10 @@ def _document(text: str, where: str) -> TomlTable:
         raise ClaimFileError(f"{where}: not valid TOML: nested too deeply") from None
     for section in document:
         if section not in _SECTIONS:
-            raise ClaimFileError(f"{where}: unknown section [{section}]; sections: {', '.join(_SECTIONS)}")
+            raise ClaimFileError(
+                f"{where}: unknown section [{section}]; sections: {', '.join(_SECTIONS)}"
+            )
     return document
-
-
-def document_of(text: str, where: str) -> TomlTable:
-    """The file's TOML, with its sections checked."""
-    return _document(text, where)
 
 
 def _table(document: TomlTable, name: str, where: str) -> TomlTable:
@@ -104,15 +130,22 @@ def _table(document: TomlTable, name: str, where: str) -> TomlTable:
 
 def _text(value: object, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ClaimFileError(f'{where}: expected an expression in quotes, as in "U @ V.T", got {value!r}')
+        raise ClaimFileError(
+            f'{where}: expected an expression in quotes, as in "U @ V.T", got {value!r}'
+        )
     return str(value)
 
 
 def _name(name: str, where: str, section: str) -> str:
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise ClaimFileError(f"{where}: [{section}] {name!r} is not a name; use letters, digits and _, no Python keyword")
+        raise ClaimFileError(
+            f"{where}: [{section}] {name!r} is not a name; "
+            "use letters, digits and _, no Python keyword"
+        )
     if name in FUNCTIONS:
-        raise ClaimFileError(f"{where}: [{section}] {name!r} is the name of a function of the language; rename it")
+        raise ClaimFileError(
+            f"{where}: [{section}] {name!r} is the name of a function of the language; rename it"
+        )
     return name
 
 
@@ -121,7 +154,9 @@ def _matrices(table: TomlTable, where: str) -> dict[str, tuple[Dim, Dim]]:
     for name, shape in table.items():
         _name(name, where, "matrices")
         if not isinstance(shape, list) or len(cast("list[object]", shape)) != 2:
-            raise ClaimFileError(f'{where}: [matrices] {name} needs [rows, columns], as in ["m", "r"], got {shape!r}')
+            raise ClaimFileError(
+                f'{where}: [matrices] {name} needs [rows, columns], as in ["m", "r"], got {shape!r}'
+            )
         rows, cols = (_dim(value, name, where) for value in cast("list[object]", shape))
         shapes[name] = (rows, cols)
     return shapes
@@ -132,15 +167,21 @@ def _dim(value: object, name: str, where: str) -> Dim:
         return value
     if isinstance(value, str) and value.isidentifier() and not keyword.iskeyword(value):
         return value
-    raise ClaimFileError(f"{where}: [matrices] {name}: a dimension is a symbol or a positive integer, got {value!r}")
+    raise ClaimFileError(
+        f"{where}: [matrices] {name}: a dimension is a symbol or a positive integer, got {value!r}"
+    )
 
 
 def _kinds(table: TomlTable, where: str) -> dict[str, frozenset[str]]:
     kinds: dict[str, frozenset[str]] = {}
     for name, value in table.items():
         many = [value] if isinstance(value, str) else value
-        if not isinstance(many, list) or not all(isinstance(kind, str) for kind in cast("list[object]", many)):
-            raise ClaimFileError(f"{where}: [kinds] {name}: expected a kind or a list of kinds, got {value!r}")
+        if not isinstance(many, list) or not all(
+            isinstance(kind, str) for kind in cast("list[object]", many)
+        ):
+            raise ClaimFileError(
+                f"{where}: [kinds] {name}: expected a kind or a list of kinds, got {value!r}"
+            )
         kinds[name] = frozenset(cast("list[str]", many))
     return kinds
 
@@ -151,10 +192,14 @@ def _flow(document: TomlTable, scope: Scope, where: str) -> dict[str, Expr]:
         return {}
     for key in flow:
         if key not in ("loss", "variables", "velocity"):
-            raise ClaimFileError(f"{where}: [flow] has no {key!r}; it takes loss and variables, or [flow.velocity]")
+            raise ClaimFileError(
+                f"{where}: [flow] has no {key!r}; it takes loss and variables, or [flow.velocity]"
+            )
     if "velocity" in flow:
         if "loss" in flow:
-            raise ClaimFileError(f"{where}: [flow] takes loss and variables, or [flow.velocity], not both")
+            raise ClaimFileError(
+                f"{where}: [flow] takes loss and variables, or [flow.velocity], not both"
+            )
         return _expressions(_table(flow, "velocity", where), scope, f"{where}: [flow.velocity]")
     if "loss" not in flow or "variables" not in flow:
         raise ClaimFileError(f"{where}: [flow] needs both loss and variables (or [flow.velocity])")
@@ -164,13 +209,19 @@ def _flow(document: TomlTable, scope: Scope, where: str) -> dict[str, Expr]:
         raise ShapeError(f"{place}: a loss is a scalar; this one is {loss.rows} x {loss.cols}")
     names = flow["variables"]
     if not isinstance(names, list) or not names:
-        raise ClaimFileError(f'{where}: [flow] variables must be a list of names, as in ["U", "V"], got {names!r}')
-    variables = tuple(_variable(cast(object, name), scope, f"{where}: [flow] variables") for name in cast("list[object]", names))
+        raise ClaimFileError(
+            f'{where}: [flow] variables must be a list of names, as in ["U", "V"], got {names!r}'
+        )
+    variables = tuple(
+        _variable(name, scope, f"{where}: [flow] variables") for name in cast("list[object]", names)
+    )
     return gradient_velocity(scope.setting, loss, variables)
 
 
 def _variable(name: object, scope: Scope, where: str) -> str:
-    if not isinstance(name, str) or (name not in scope.setting.matrices and name not in scope.setting.scalars):
+    if not isinstance(name, str) or (
+        name not in scope.setting.matrices and name not in scope.setting.scalars
+    ):
         raise ClaimFileError(f"{where}: {name!r} is not a declared matrix or scalar")
     return name
 
@@ -193,7 +244,10 @@ def _statement(entry: object, number: int, scope: Scope, where: str) -> Statemen
     table = cast(TomlTable, entry)
     for key in table:
         if key not in ("id", "says", "title", "assume", "expect", "source"):
-            raise ClaimFileError(f"{place}: unknown key {key!r}; a claim takes id, says, assume, title, source, expect")
+            raise ClaimFileError(
+                f"{place}: unknown key {key!r}; "
+                "a claim takes id, says, assume, title, source, expect"
+            )
     name = table.get("id", f"claim-{number}")
     if not isinstance(name, str) or not name.strip():
         raise ClaimFileError(f"{place}: id must be a non-empty string, got {name!r}")
@@ -203,7 +257,9 @@ def _statement(entry: object, number: int, scope: Scope, where: str) -> Statemen
         raise ClaimFileError(f'{place}: needs says = "left == right"')
     expect = table.get("expect")
     if expect is not None and expect not in _VERDICTS:
-        raise ClaimFileError(f"{place}: expect = {expect!r}; it must be one of {', '.join(_VERDICTS)}")
+        raise ClaimFileError(
+            f"{place}: expect = {expect!r}; it must be one of {', '.join(_VERDICTS)}"
+        )
     left_text, right_text = split_equation(says, place)
     left, right = equation(says, scope, place)
     return Statement(
@@ -222,7 +278,12 @@ def _statement(entry: object, number: int, scope: Scope, where: str) -> Statemen
 def _assumptions(value: object, scope: Scope, where: str) -> tuple[Equation, ...]:
     if isinstance(value, str):
         value = [value]
-    if not isinstance(value, Sequence) or not all(isinstance(line, str) for line in cast("Sequence[object]", value)):
-        raise ClaimFileError(f'{where}: assume must be a list of equations, as in ["U.T @ U == V.T @ V"], got {value!r}')
+    if not isinstance(value, Sequence) or not all(
+        isinstance(line, str) for line in cast("Sequence[object]", value)
+    ):
+        raise ClaimFileError(
+            f"{where}: assume must be a list of equations, "
+            f'as in ["U.T @ U == V.T @ V"], got {value!r}'
+        )
     lines = cast("Sequence[str]", value)
     return tuple(Equation(*equation(line, scope, f"{where}: assume"), line) for line in lines)

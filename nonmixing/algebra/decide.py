@@ -1,30 +1,36 @@
-"""The decision: proved for all dimensions, refuted by a small exact counterexample, or honestly undecided."""
+"""The decision on a statement.
+
+Proved for all dimensions, refuted by a small exact counterexample, or honestly undecided.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from nonmixing.algebra import expr as ex
+from nonmixing.algebra.abbreviate import in_short
 from nonmixing.algebra.certificate import check_certificate
 from nonmixing.algebra.expand import Expander
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.expr import Dim
 from nonmixing.algebra.hypotheses import Reduction, Rule, orient, reduce
 from nonmixing.algebra.kinds import Kinds
-from nonmixing.algebra.readback import COL, ROW, Reader
+from nonmixing.algebra.readback import COL, ROW
 from nonmixing.algebra.refute import Counterexample, find_counterexample, probably_equal
 from nonmixing.algebra.sampling import feasible
-from nonmixing.algebra.setting import Setting, Statement, names_of
+from nonmixing.algebra.setting import Statement, names_of
 from nonmixing.algebra.terms import Component, Poly, Table, TooLarge
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds after which a decision is given up as undecided."""
 
 LARGEST_SIZE = 6
-"""Largest size of a dimension that the search for a counterexample goes to, beyond what completeness asks for."""
+"""Largest size of a dimension that the search for a counterexample goes to.
+
+Beyond what completeness asks for.
+"""
 
 
 class Disagreement(RuntimeError):
@@ -74,11 +80,12 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
         timeout: seconds; None for no limit.
 
     Returns:
-        The decision. A proof is an identity of canonical index forms and has been checked by exact evaluation at
-        random sizes modulo a prime; a counterexample is exact.
+        The decision. A proof is an identity of canonical index forms and has been checked by exact
+        evaluation at random sizes modulo a prime; a counterexample is exact.
 
     Raises:
-        InputError: an expression outside the language (an inverse of what is not declared invertible).
+        InputError: an expression outside the language, such as the inverse of what is not
+            declared invertible.
         Disagreement: the prover contradicts itself; please report it.
     """
     start = time.perf_counter()
@@ -88,7 +95,10 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
         verdict, scope, difference, counterexample, reason = work.run()
     except TimeIsUp:
         verdict, scope, counterexample = "undecided", "", None
-        difference, reason = work.difference, f"no decision within {timeout:g} s (raise the limit with --timeout)"
+        difference, reason = (
+            work.difference,
+            f"no decision within {timeout:g} s (raise the limit with --timeout)",
+        )
     except TooLarge as error:
         verdict, scope, counterexample, difference, reason = "undecided", "", None, "", str(error)
     seconds = time.perf_counter() - start
@@ -137,14 +147,17 @@ class _Work:
         poly = self._normal(self._difference_at(expander, *_labels(rows, cols)))
         reduction = Reduction(poly, ())
         rules: tuple[Rule, ...] = ()
-        if poly and self.statement.assume:
+        if self._is_zero(poly):
+            reduction = Reduction({}, ())
+        elif self.statement.assume:
             rules = self._rules(expander)
-            raw = reduce(self.table, poly, rules, self.kinds.impose, self.clock.tick)
-            reduction = Reduction(self._normal(raw.remainder), raw.uses)
-        if not reduction.remainder:
+            reduction = reduce(self.table, poly, rules, self.kinds.impose, self.clock.tick)
+        if self._is_zero(reduction.remainder):
             self._second_opinion(reduction)
             return "proved", self._scope(), "0", None, ""
-        self.difference = self._shown(reduction.remainder, rows, cols)
+        self.difference = in_short(
+            reduction.remainder, self.statement.setting, self.table, rows, cols
+        )
         if self.names.integers and not self.statement.assume and self._equal_at_sizes():
             return self._at_sizes(rows, cols)
         largest = self._largest(reduction.remainder)
@@ -153,7 +166,7 @@ class _Work:
             return "refuted", _already(found), self.difference, found, ""
         return "undecided", "", self.difference, None, self._why_undecided(rules)
 
-    # --- forms -------------------------------------------------------------------------------------------------------
+    # --- forms ------------------------------------------------------------------------------------
 
     def _difference_at(self, expander: Expander, r: int, c: int) -> Poly:
         left, right = self.statement.left, self.statement.right
@@ -163,7 +176,10 @@ class _Work:
         return result
 
     def _normal(self, poly: Poly) -> Poly:
-        return self.table.clear_denominators(self.table.settle(self.kinds.impose(poly)))
+        return self.table.settle(self.kinds.impose(poly))
+
+    def _is_zero(self, poly: Poly) -> bool:
+        return not self.table.clear_denominators(self._normal(poly))
 
     def _rules(self, expander: Expander) -> tuple[Rule, ...]:
         rules: list[Rule] = []
@@ -174,17 +190,22 @@ class _Work:
             poly = dict(expander.entry(left, r, c)) if not ex.is_zero_literal(left) else {}
             if not ex.is_zero_literal(right):
                 self.table.add_to(poly, expander.entry(right, r, c), -1)
-            poly = self.table.settle(self.kinds.impose(poly))
-            labels = [(label, str(dim)) for label, dim in zip((r, c), shape, strict=True) if label < 0]
+            poly = self._normal(poly)
+            labels = [
+                (label, str(dim)) for label, dim in zip((r, c), shape, strict=True) if label < 0
+            ]
             rule = orient(self.table, poly, labels, number)
             if rule is not None:
                 rules.append(rule)
         return tuple(rules)
 
-    # --- integer sizes -----------------------------------------------------------------------------------------------
+    # --- integer sizes ----------------------------------------------------------------------------
 
     def _equal_at_sizes(self) -> bool:
-        """Whether the sides seem to agree at the stated integer sizes, symbolic ones being 1 to 3."""
+        """Whether the sides seem to agree at the stated integer sizes.
+
+        Symbolic sizes are 1 to 3.
+        """
         for size in (1, 2, 3):
             dims = {dim: size + i % 2 for i, dim in enumerate(self.names.dims)}
             if feasible(self.statement.setting, self.names, dims):
@@ -199,14 +220,23 @@ class _Work:
         for r in expander.indices(rows, ROW):
             for c in expander.indices(cols, COL):
                 self.clock.tick()
-                if self._normal(self._difference_at(expander, r, c)):
-                    reason = "equal wherever it was tried at these sizes, but not by the rules for the declared kinds"
+                if not self._is_zero(self._difference_at(expander, r, c)):
+                    reason = (
+                        "equal wherever it was tried at these sizes, "
+                        "but not by the rules for the declared kinds"
+                    )
                     return "undecided", "", self.difference, None, reason
         sizes = ", ".join(map(str, self.names.integers))
         every = f", every {', '.join(self.names.dims)}" if self.names.dims else ""
-        return "proved", f"at the stated size{'s' if len(self.names.integers) > 1 else ''} {sizes}{every}", "0", None, ""
+        return (
+            "proved",
+            f"at the stated size{'s' if len(self.names.integers) > 1 else ''} {sizes}{every}",
+            "0",
+            None,
+            "",
+        )
 
-    # --- second opinion ----------------------------------------------------------------------------------------------
+    # --- second opinion ---------------------------------------------------------------------------
 
     def _second_opinion(self, reduction: Reduction) -> None:
         """Evaluate what was proved at random matrices of random unequal sizes modulo a prime."""
@@ -216,19 +246,26 @@ class _Work:
         if not self.statement.assume:
             agreed = probably_equal(self.statement, self.names, dims, self.rng, draws=1)
         else:
-            agreed = check_certificate(self.statement, self.names, dims, self.table, reduction.uses, self.rng)
+            agreed = check_certificate(
+                self.statement, self.names, dims, self.table, reduction.uses, self.rng
+            )
         if not agreed:
-            raise Disagreement(f"claim {self.statement.id!r}: proved, but the sides differ at {dims}; please report this")
+            raise Disagreement(
+                f"claim {self.statement.id!r}: proved, but the sides differ at {dims}; "
+                "please report this"
+            )
 
     def _random_sizes(self) -> dict[str, int] | None:
         for _ in range(50):
-            sizes = self.rng.sample(range(1, max(4, len(self.names.dims) + 2)), len(self.names.dims))
+            sizes = self.rng.sample(
+                range(1, max(4, len(self.names.dims) + 2)), len(self.names.dims)
+            )
             dims = dict(zip(self.names.dims, sizes, strict=True))
             if feasible(self.statement.setting, self.names, dims):
                 return dims
         return None
 
-    # --- words -------------------------------------------------------------------------------------------------------
+    # --- words ------------------------------------------------------------------------------------
 
     def _scope(self) -> str:
         every = f"every {', '.join(self.names.dims)}" if self.names.dims else "all values"
@@ -237,7 +274,10 @@ class _Work:
         return every
 
     def _largest(self, poly: Poly) -> int:
-        """Size up to which a counterexample must exist if the kinds are complete: the labels of the largest term."""
+        """Size up to which a counterexample must exist if the kinds are complete.
+
+        It is the number of labels of the largest term.
+        """
         most = 1
         for mono in poly:
             labels = 2
@@ -252,50 +292,23 @@ class _Work:
 
     def _why_undecided(self, rules: tuple[Rule, ...]) -> str:
         if len(rules) < len(self.statement.assume):
-            return "an assumption could not be used as a rule, and no counterexample was found; left - right is what remains"
+            return (
+                "an assumption could not be used as a rule, and no counterexample was found; "
+                "left - right is what remains"
+            )
         if self.statement.assume or self.kinds.pairs:
             return "the rules of the hypotheses do not settle it, and no counterexample was found"
-        return f"the sides differ as index forms, but no counterexample was found up to size {LARGEST_SIZE}"
-
-    def _shown(self, poly: Poly, rows: Dim, cols: Dim) -> str:
-        """The difference, in the abbreviations of the claim file where that is shorter."""
-        best, best_terms = Reader(self.statement.setting, self.table, rows, cols).text(poly), len(poly)
-        for name, body in self.statement.setting.abbreviations.items():
-            self.clock.tick()
-            folded = self._folded(poly, name, body)
-            if folded is not None and len(folded[0]) < best_terms:
-                shorter, setting = folded
-                best, best_terms = Reader(setting, self.table, rows, cols).text(shorter), len(shorter)
-        return best
-
-    def _folded(self, poly: Poly, name: str, body: Expr) -> tuple[Poly, Setting] | None:
-        """The polynomial with a symbol T eliminated through an abbreviation E = ... + T or ... - T."""
-        if body.op != "add":
-            return None
-        for term in body.args:
-            sign, inside = (-1, term.args[1]) if term.op == "scale" and term.args[0] == ex.number(-1) else (1, term)
-            others = [other for other in body.args if other is not term]
-            if inside.op != "symbol" or any(_mentions(other, str(inside.data)) for other in others):
-                continue
-            setting = self.statement.setting
-            wide = Setting({**setting.matrices, name: (body.rows, body.cols)}, setting.kinds, setting.scalars)
-            whole = ex.symbol(name, body.rows, body.cols)
-            rest = ex.add(*others)
-            value = ex.subtract(whole, rest) if sign > 0 else ex.subtract(rest, whole)
-            expander = Expander(wide, self.table)
-            motion: Mapping[str, Callable[[int, int], Poly]] = {
-                str(inside.data): lambda i, j, value=value, expander=expander: expander.entry(value, i, j)
-            }
-            return self._normal(expander.substitute(poly, motion, -3)), wide
-        return None
-
-
-def _mentions(expr: Expr, name: str) -> bool:
-    return (expr.op == "symbol" and expr.data == name) or any(_mentions(arg, name) for arg in expr.args)
+        return (
+            "the sides differ as index forms, "
+            f"but no counterexample was found up to size {LARGEST_SIZE}"
+        )
 
 
 def _labels(rows: Dim, cols: Dim) -> tuple[int, int]:
-    """Row and column index of a matrix of that shape: free labels, and the constant 0 along dimension 1."""
+    """Row and column index of a matrix of that shape.
+
+    Free labels, and the constant 0 along dimension 1.
+    """
     return (0 if rows == 1 else ROW), (0 if cols == 1 else COL)
 
 
@@ -306,9 +319,10 @@ def _shape(statement: Statement) -> tuple[Dim, Dim]:
 def _already(found: Counterexample) -> str:
     """The sizes of a counterexample, in words: already for m = n = r = 1."""
     if not found.dims:
-        return "at the stated sizes"
+        return "already for the values below"
     by_size: dict[int, list[str]] = {}
     for name, size in found.dims.items():
         by_size.setdefault(size, []).append(name)
-    return "already for " + ", ".join(f"{' = '.join(names)} = {size}" for size, names in sorted(by_size.items()))
-
+    return "already for " + ", ".join(
+        f"{' = '.join(names)} = {size}" for size, names in sorted(by_size.items())
+    )

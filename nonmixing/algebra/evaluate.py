@@ -1,7 +1,7 @@
 """Exact evaluation of expressions at given matrices: integers, fractions, or a prime field.
 
-This is the second opinion, so it shares nothing with the index form: matrices are lists of rows, and derivatives are
-dual numbers (value + e * tangent, e^2 = 0), nested where derivatives are.
+This is the second opinion, so it shares nothing with the index form: matrices are lists of rows,
+and derivatives are dual numbers (value + e * tangent, e^2 = 0), nested where derivatives are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class Arithmetic:
         if self.prime is None:
             return tuple(map(tuple, entries))
         prime = self.prime
-        return tuple(tuple(int(x) % prime if isinstance(x, int) else self._mod(x) for x in row) for row in entries)
+        return tuple(
+            tuple(int(x) % prime if isinstance(x, int) else self._mod(x) for x in row)
+            for row in entries
+        )
 
     def _mod(self, x: Fraction) -> int:
         assert self.prime is not None
@@ -85,7 +88,9 @@ def _matmul(a: Rows, b: Rows) -> list[list[Number]]:
 
 
 def _elementwise(a: Rows, b: Rows) -> list[list[Number]]:
-    return [[x * y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)]
+    return [
+        [x * y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)
+    ]
 
 
 def _scale(a: Rows, b: Rows) -> list[list[Number]]:
@@ -94,7 +99,9 @@ def _scale(a: Rows, b: Rows) -> list[list[Number]]:
 
 
 def _plus(a: Rows, b: Rows) -> list[list[Number]]:
-    return [[x + y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)]
+    return [
+        [x + y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)
+    ]
 
 
 def _transpose(a: Rows) -> list[tuple[Number, ...]]:
@@ -142,7 +149,11 @@ class Evaluator:
     """
 
     def __init__(
-        self, setting: Setting, dims: Mapping[str, int], values: Mapping[str, Rows], prime: int | None = None
+        self,
+        setting: Setting,
+        dims: Mapping[str, int],
+        values: Mapping[str, Rows],
+        prime: int | None = None,
     ) -> None:
         self.setting = setting
         self.dims = dims
@@ -165,7 +176,7 @@ class Evaluator:
         """A dimension's size here."""
         return dim if isinstance(dim, int) else self.dims[dim]
 
-    # --- one operation each ------------------------------------------------------------------------------------------
+    # --- one operation each -----------------------------------------------------------------------
 
     def _value(self, expr: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]) -> Value:
         known = memo.get(expr)
@@ -204,7 +215,10 @@ class Evaluator:
             case "dim":
                 return self.ring.rows([[self.size(str(data))]])
             case "eye":
-                return tuple(tuple(int(i == j) for j in range(self.size(expr.cols))) for i in range(self.size(expr.rows)))
+                return tuple(
+                    tuple(int(i == j) for j in range(self.size(expr.cols)))
+                    for i in range(self.size(expr.rows))
+                )
             case "ones":
                 return self._constant(expr, 1)
             case "zeros":
@@ -215,7 +229,7 @@ class Evaluator:
     def _constant(self, expr: Expr, entry: int) -> Rows:
         return tuple((entry,) * self.size(expr.cols) for _ in range(self.size(expr.rows)))
 
-    # --- dual numbers ------------------------------------------------------------------------------------------------
+    # --- dual numbers -----------------------------------------------------------------------------
 
     def _linear(self, f: Callable[[Rows], Iterable[Iterable[Number]]], a: Value) -> Value:
         if isinstance(a, Dual):
@@ -233,14 +247,20 @@ class Evaluator:
         assert tangent is not None
         return Dual(level, self._add(a0, b0), tangent)
 
-    def _bilinear(self, f: Callable[[Rows, Rows], Iterable[Iterable[Number]]], a: Value, b: Value) -> Value:
+    def _bilinear(
+        self, f: Callable[[Rows, Rows], Iterable[Iterable[Number]]], a: Value, b: Value
+    ) -> Value:
         level = max(_level(a), _level(b))
         if level == 0:
             assert not isinstance(a, Dual)
             assert not isinstance(b, Dual)
             return self.ring.rows(f(a, b))
         (a0, a1), (b0, b1) = _split(a, level), _split(b, level)
-        parts = [self._bilinear(f, x, y) for x, y in ((a1, b0), (a0, b1)) if x is not None and y is not None]
+        parts = [
+            self._bilinear(f, x, y)
+            for x, y in ((a1, b0), (a0, b1))
+            if x is not None and y is not None
+        ]
         tangent = parts[0] if len(parts) == 1 else self._add(parts[0], parts[1])
         return Dual(level, self._bilinear(f, a0, b0), tangent)
 
@@ -251,24 +271,36 @@ class Evaluator:
         inner = self._bilinear(_matmul, value, self._bilinear(_matmul, a.tangent, value))
         return Dual(a.level, value, self._bilinear(_scale, ((-1,),), inner))
 
-    # --- derivatives and steps ---------------------------------------------------------------------------------------
+    # --- derivatives and steps --------------------------------------------------------------------
 
     def _calculus(self, expr: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]) -> Value:
         if expr.op == "after":
-            moved = {name: self._value(update, values, memo) for name, update in self.setting.update.items()}
+            moved = {
+                name: self._value(update, values, memo)
+                for name, update in self.setting.update.items()
+            }
             return self._value(expr.args[0], {**values, **moved}, {})
         if expr.op == "grad":
             return self._gradient(expr, values)
         if expr.op == "D":
             directions = {str(expr.data): self._value(expr.args[1], values, memo)}
         else:
-            directions = {name: self._value(velocity, values, memo) for name, velocity in self.setting.velocity.items()}
+            directions = {
+                name: self._value(velocity, values, memo)
+                for name, velocity in self.setting.velocity.items()
+            }
         return self._along(expr.args[0], values, directions)
 
-    def _along(self, f: Expr, values: Mapping[str, Value], directions: Mapping[str, Value]) -> Value:
+    def _along(
+        self, f: Expr, values: Mapping[str, Value], directions: Mapping[str, Value]
+    ) -> Value:
         self._depth += 1
         level = self._depth + max((_level(value) for value in values.values()), default=0)
-        moved = {name: Dual(level, values[name], direction) for name, direction in directions.items() if name in values}
+        moved = {
+            name: Dual(level, values[name], direction)
+            for name, direction in directions.items()
+            if name in values
+        }
         result = self._value(f, {**values, **moved}, {})
         self._depth -= 1
         if isinstance(result, Dual) and result.level == level:
@@ -282,7 +314,9 @@ class Evaluator:
         total: Value = self._constant(expr, 0)
         for i in range(rows):
             for j in range(cols):
-                entry = tuple(tuple(int((i, j) == (a, b)) for b in range(cols)) for a in range(rows))
+                entry = tuple(
+                    tuple(int((i, j) == (a, b)) for b in range(cols)) for a in range(rows)
+                )
                 slope = self._along(expr.args[0], values, {name: entry})
                 total = self._add(total, self._bilinear(_scale, slope, entry))
         return total

@@ -1,9 +1,10 @@
 """Expressions to index form, and the calculus on it.
 
-`Expander.entry(expr, r, c)` is the entry of a matrix expression at a row index and a column index. An index is a free
-label (< 0) where the dimension is symbolic, and a constant (>= 0) where it is expanded: dimension 1 always, other
-integers when `expand_integers` is set (a claim at integer sizes is first decided with these sizes as symbols: true for
-all sizes is true at one). Sums over an index are contractions, or plain sums over constants.
+`Expander.entry(expr, r, c)` is the entry of a matrix expression at a row index and a column index.
+An index is a free label (< 0) where the dimension is symbolic, and a constant (>= 0) where it is
+expanded: dimension 1 always, other integers when `expand_integers` is set (a claim at integer sizes
+is first decided with these sizes as symbols: true for all sizes is true at one). Sums over an index
+are contractions, or plain sums over constants.
 
 Derivatives are a derivation on the atoms: each factor X[i, j] in turn gives way to what X moves by.
 """
@@ -38,12 +39,14 @@ class Expander:
         self._flow: Motion = {
             name: self._entries(velocity) for name, velocity in setting.velocity.items()
         }
-        self._step: Motion = {name: self._entries(update) for name, update in setting.update.items()}
+        self._step: Motion = {
+            name: self._entries(update) for name, update in setting.update.items()
+        }
 
     def _entries(self, expr: Expr) -> Callable[[int, int], Poly]:
         return lambda row, col: self.entry(expr, row, col)
 
-    # --- indices -------------------------------------------------------------------------------------------------
+    # --- indices ----------------------------------------------------------------------------------
 
     def indices(self, dim: Dim, label: int) -> Iterable[int]:
         """The values an index over this dimension takes: the label, or constants."""
@@ -57,10 +60,12 @@ class Expander:
         result: Poly = {}
         for index in self.indices(dim, label):
             part = summand(index)
-            self.table.add_to(result, self.table.contract(part, index, str(dim)) if index < 0 else part)
+            self.table.add_to(
+                result, self.table.contract(part, index, str(dim)) if index < 0 else part
+            )
         return result
 
-    # --- entries -------------------------------------------------------------------------------------------------
+    # --- entries ----------------------------------------------------------------------------------
 
     def entry(self, expr: Expr, r: int, c: int) -> Poly:
         """Entry (r, c) of an expression, with every matrix taken as a general one."""
@@ -72,7 +77,6 @@ class Expander:
 
     def _entry(self, expr: Expr, r: int, c: int) -> Poly:
         table, args = self.table, expr.args
-        below = min(r, c, -2) - 1  # labels from here downwards are not in use
         match expr.op:
             case "number":
                 return table.constant(_fraction(expr))
@@ -92,20 +96,8 @@ class Expander:
                 return table.power(self.entry(args[0], r, c), _integer(expr))
             case "reciprocal":
                 return table.reciprocal(self.entry(args[0], 0, 0))
-            case "matmul":
-                left, right = args
-                return self._sum(
-                    left.cols, below, lambda k: table.multiply(self.entry(left, r, k), self.entry(right, k, c))
-                )
             case "T":
                 return self.entry(args[0], c, r)
-            case "tr":
-                return self._sum(args[0].rows, below, lambda k: self.entry(args[0], k, k))
-            case "total":
-                inside = args[0]
-                return self._sum(
-                    inside.rows, below, lambda i: self._sum(inside.cols, below - 1, lambda j: self.entry(inside, i, j))
-                )
             case "diag":
                 return table.multiply(table.delta(r, c), self.entry(args[0], r, 0))
             case "diagpart":
@@ -118,6 +110,35 @@ class Expander:
                 return table.constant(1)
             case "zeros":
                 return {}
+            case "matmul" | "tr" | "total":
+                return self._summed(expr, r, c)
+            case _:
+                return self._calculus(expr, r, c)
+
+    def _summed(self, expr: Expr, r: int, c: int) -> Poly:
+        """Entry of an operation that sums over an index."""
+        inside = expr.args[0]
+        below = _below(r, c)
+        if expr.op == "matmul":
+            right = expr.args[1]
+            return self._sum(
+                inside.cols,
+                below,
+                lambda k: self.table.multiply(self.entry(inside, r, k), self.entry(right, k, c)),
+            )
+        if expr.op == "tr":
+            return self._sum(inside.rows, below, lambda k: self.entry(inside, k, k))
+        return self._sum(
+            inside.rows,
+            below,
+            lambda i: self._sum(inside.cols, below - 1, lambda j: self.entry(inside, i, j)),
+        )
+
+    def _calculus(self, expr: Expr, r: int, c: int) -> Poly:
+        """Entry of a derivative or of a step."""
+        args = expr.args
+        below = _below(r, c)
+        match expr.op:
             case "d":
                 return self.along(self.entry(args[0], r, c), self._flow, below)
             case "after":
@@ -126,7 +147,9 @@ class Expander:
                 motion = {str(expr.data): self._entries(args[1])}
                 return self.along(self.entry(args[0], r, c), motion, below)
             case "grad":
-                return self.along(self.entry(args[0], 0, 0), {str(expr.data): self._unit(r, c)}, below)
+                return self.along(
+                    self.entry(args[0], 0, 0), {str(expr.data): self._unit(r, c)}, below
+                )
             case other:
                 raise InputError(f"the operation {other!r} is not in the language")
 
@@ -144,8 +167,13 @@ class Expander:
         return {mono: sign}
 
     def _inverse(self, inside: Expr, r: int, c: int) -> Poly:
-        """Entry of an inverse: of an invertible symbol, or of products, transposes and multiples of such."""
-        kinds = self.setting.kinds_of(str(inside.data)) if inside.op == "symbol" else frozenset[str]()
+        """Entry of an inverse.
+
+        Of an invertible symbol, or of products, transposes and multiples of such.
+        """
+        kinds = (
+            self.setting.kinds_of(str(inside.data)) if inside.op == "symbol" else frozenset[str]()
+        )
         match inside.op:
             case "symbol" if kinds & {"invertible", "orthogonal"}:
                 return self._symbol(f"{inside.data}{INVERSE}", inside.rows, inside.cols, r, c)
@@ -160,19 +188,21 @@ class Expander:
                 return self.table.multiply(factor, self._inverse(inside.args[1], r, c))
             case "matmul" if all(arg.rows == arg.cols for arg in inside.args):
                 left, right = inside.args
-                below = min(r, c, -2) - 1
                 return self._sum(
                     left.rows,
-                    below,
-                    lambda k: self.table.multiply(self._inverse(right, r, k), self._inverse(left, k, c)),
+                    _below(r, c),
+                    lambda k: self.table.multiply(
+                        self._inverse(right, r, k), self._inverse(left, k, c)
+                    ),
                 )
             case _:
                 raise InputError(
-                    f"inv({ex.spell(inside)}): only matrices declared invertible or orthogonal, and products, transposes "
-                    "and multiples of them, can be inverted; declare the kind under [kinds]"
+                    f"inv({ex.spell(inside)}): only matrices declared invertible or orthogonal, "
+                    "and products, transposes and multiples of them, can be inverted; "
+                    "declare the kind under [kinds]"
                 )
 
-    # --- calculus ------------------------------------------------------------------------------------------------
+    # --- calculus ---------------------------------------------------------------------------------
 
     def along(self, poly: Poly, motion: Motion, below: int) -> Poly:
         """Directional derivative: each moving factor in turn gives way to its motion."""
@@ -210,7 +240,9 @@ class Expander:
             return self._sum(
                 rows,
                 below - 1,
-                lambda m: table.multiply(table.multiply(left, step(k, m)), self._symbol(name, rows, rows, m, j)),
+                lambda m: table.multiply(
+                    table.multiply(left, step(k, m)), self._symbol(name, rows, rows, m, j)
+                ),
             )
 
         return table.scale(self._sum(rows, below, inner), -1)
@@ -256,9 +288,13 @@ class Expander:
     def _refuse_inverse(self, name: str, values: Motion) -> None:
         base = name.removesuffix(INVERSE)
         if base != name and base in values:
-            raise InputError(f"after(inv({base})): the inverse of an updated matrix is outside the language")
+            raise InputError(
+                f"after(inv({base})): the inverse of an updated matrix is outside the language"
+            )
 
-    def _component_substitute(self, key: tuple[Factor, ...], values: Motion, below: int) -> Poly | None:
+    def _component_substitute(
+        self, key: tuple[Factor, ...], values: Motion, below: int
+    ) -> Poly | None:
         for head, _ in key:
             self._refuse_inverse(head.name, values)
         places = tuple(i for i, (head, _) in enumerate(key) if head.name in values)
@@ -276,10 +312,20 @@ class Expander:
         return result
 
 
+def _below(r: int, c: int) -> int:
+    """The label from which downwards none is in use."""
+    return min(r, c, -2) - 1
+
+
 def _open(
     key: tuple[Factor, ...], places: tuple[int, ...], below: int
 ) -> tuple[list[Factor], list[tuple[int, str]], dict[int, int]]:
-    """Take factors out of a component: the rest, with the summed labels of the removed ones made free."""
+    """Take factors out of a component.
+
+    Returns:
+        The rest, with the summed labels of the removed factors made free; these labels with
+        their dimensions; and the free label of each summed one.
+    """
     free: dict[int, int] = {}
     opened: list[tuple[int, str]] = []
     for place in places:

@@ -1,32 +1,32 @@
 """Expressions as both doors (text, SymPy) deliver them, with their shapes checked on the way in.
 
-An expression is a tree of `Expr` nodes over a small set of operations. A scalar is a 1 x 1 matrix, so that one
-set of rules serves both. Sugar (`norm2`, `inner`, `sym`, `skew`) is spelled out here and nowhere else; whoever
-reads an `Expr` meets the core operations only:
+An expression is a tree of `Expr` nodes over a small set of operations. A scalar is a 1 x 1 matrix,
+so that one set of rules serves both. Sugar (`norm2`, `inner`, `sym`, `skew`) is spelled out here
+and nowhere else; whoever reads an `Expr` meets the core operations only:
 
-=============  ==================================  =======================================================
-operation      arguments, data                     value
-=============  ==================================  =======================================================
-number         data: Fraction                      a rational number
-scalar, dim    data: name                          a declared scalar; a dimension used as a number
-symbol         data: name                          a declared matrix
-add            two or more of one shape            sum
-scale          1 x 1, matrix                       scalar multiple
-times          two of one shape                    elementwise (Hadamard) product
-power          one, data: exponent >= 0            elementwise power
-reciprocal     1 x 1                               1 / scalar
-matmul         p x q, q x s                        matrix product
-T, tr, total   one                                 transpose, trace, sum of all entries
-diag           n x 1                               the diagonal matrix of a column
-diagpart       n x n                               the diagonal part, kept as a matrix
-inv            n x n                               inverse
-eye, ones      none                                identity, matrix of ones
-zeros          none                                zero matrix
-grad           f (1 x 1), data: name               Frobenius gradient of f, every entry of the variable free
-D              F, H, data: name                    directional derivative of F in the variable along H
-d              one                                 derivative along the flow of the setting
-after          one                                 value after one step of the setting
-=============  ==================================  =======================================================
+============  ========================  ============================================================
+operation     arguments, data           value
+============  ========================  ============================================================
+number        data: Fraction            a rational number
+scalar, dim   data: name                a declared scalar; a dimension used as a number
+symbol        data: name                a declared matrix
+add           two or more of one shape  sum
+scale         1 x 1, matrix             scalar multiple
+times         two of one shape          elementwise (Hadamard) product
+power         one, data: exponent >= 0  elementwise power
+reciprocal    1 x 1                     1 / scalar
+matmul        p x q, q x s              matrix product
+T, tr, total  one                       transpose, trace, sum of all entries
+diag          n x 1                     the diagonal matrix of a column
+diagpart      n x n                     the diagonal part, kept as a matrix
+inv           n x n                     inverse
+eye, ones     none                      identity, matrix of ones
+zeros         none                      zero matrix
+grad          f (1 x 1), data: name     Frobenius gradient of f, every entry of the variable free
+D             F, H, data: name          directional derivative of F in the variable along H
+d             one                       derivative along the flow of the setting
+after         one                       value after one step of the setting
+============  ========================  ============================================================
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class Expr:
     _hash: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        # The hash is kept: expressions are keys of every memo, and deep ones would be hashed over and over.
+        # The hash is kept: expressions are keys of every memo,
+        # and deep ones would be hashed over and over.
         key = (self.op, self.args, self.data, self.rows, self.cols)
         object.__setattr__(self, "_hash", hash(key))
 
@@ -162,7 +163,8 @@ def add(*terms: Expr) -> Expr:
     for term in parts[1:]:
         if term.shape != first.shape:
             raise ShapeError(
-                f"cannot add {spell(first)} and {spell(term)}: the shapes differ (there is no broadcasting)"
+                f"cannot add {spell(first)} and {spell(term)}: "
+                "the shapes differ (there is no broadcasting)"
             )
     if len(parts) == 1:
         return first
@@ -183,7 +185,8 @@ def subtract(left: Expr, right: Expr) -> Expr:
     """Difference."""
     if not is_zero_literal(left) and not is_zero_literal(right) and left.shape != right.shape:
         raise ShapeError(
-            f"cannot subtract {spell(right)} from {spell(left)}: the shapes differ (there is no broadcasting)"
+            f"cannot subtract {spell(right)} from {spell(left)}: "
+            "the shapes differ (there is no broadcasting)"
         )
     return add(left, negative(right))
 
@@ -217,19 +220,34 @@ def power(base: Expr, exponent: int) -> Expr:
 def reciprocal(expr: Expr) -> Expr:
     """One over a scalar expression (of declared scalars, dimensions and numbers)."""
     if not expr.is_scalar:
-        raise ShapeError(f"cannot divide by {spell(expr)}: only scalars may be divided by (use inv for a matrix)")
+        raise ShapeError(
+            f"cannot divide by {spell(expr)}: only scalars may be divided by (use inv for a matrix)"
+        )
     _refuse_matrices_in_denominator(expr)
     if expr.op == "number" and isinstance(expr.data, Fraction):
         if expr.data == 0:
-            raise InputError("division by zero: the divisor is the number 0; remove it or write another one")
+            raise InputError(
+                "division by zero: the divisor is the number 0; remove it or write another one"
+            )
         return number(1 / expr.data)
     return Expr("reciprocal", (expr,))
 
 
 def _refuse_matrices_in_denominator(expr: Expr) -> None:
-    if expr.op not in ("number", "scalar", "dim", "add", "scale", "times", "power", "reciprocal", "matmul"):
+    if expr.op not in (
+        "number",
+        "scalar",
+        "dim",
+        "add",
+        "scale",
+        "times",
+        "power",
+        "reciprocal",
+        "matmul",
+    ):
         raise InputError(
-            f"cannot divide by {spell(expr)}: only numbers, dimensions and declared scalars may stand in a divisor"
+            f"cannot divide by {spell(expr)}: "
+            "only numbers, dimensions and declared scalars may stand in a divisor"
         )
     for arg in expr.args:
         _refuse_matrices_in_denominator(arg)
@@ -239,7 +257,8 @@ def matmul(left: Expr, right: Expr) -> Expr:
     """Matrix product."""
     if left.cols != right.rows:
         raise ShapeError(
-            f"cannot multiply {spell(left)} @ {spell(right)}: the inner dimensions are {left.cols} and {right.rows}"
+            f"cannot multiply {spell(left)} @ {spell(right)}: "
+            f"the inner dimensions are {left.cols} and {right.rows}"
         )
     return Expr("matmul", (left, right), rows=left.rows, cols=right.cols)
 
@@ -277,7 +296,9 @@ def norm2(expr: Expr) -> Expr:
 def inner(left: Expr, right: Expr) -> Expr:
     """Frobenius inner product."""
     if left.shape != right.shape:
-        raise ShapeError(f"inner needs two matrices of one shape; got {spell(left)} and {spell(right)}")
+        raise ShapeError(
+            f"inner needs two matrices of one shape; got {spell(left)} and {spell(right)}"
+        )
     return total(times(left, right))
 
 
@@ -296,7 +317,9 @@ def skew(expr: Expr) -> Expr:
 def diag(expr: Expr) -> Expr:
     """Diagonal matrix of a column vector."""
     if expr.cols != 1:
-        raise ShapeError(f"diag needs a column (n x 1); got {spell(expr)} (diagpart keeps a matrix's diagonal)")
+        raise ShapeError(
+            f"diag needs a column (n x 1); got {spell(expr)} (diagpart keeps a matrix's diagonal)"
+        )
     return Expr("diag", (expr,), rows=expr.rows, cols=expr.rows)
 
 
@@ -336,16 +359,23 @@ def grad(f: Expr, variable: Expr) -> Expr:
     if not f.is_scalar:
         raise ShapeError(f"grad needs a scalar to differentiate; {spell(f)} is not 1 x 1")
     if not _is_variable(variable):
-        raise InputError(f"grad differentiates in a declared matrix; {spell(variable)} is an expression")
+        raise InputError(
+            f"grad differentiates in a declared matrix; {spell(variable)} is an expression"
+        )
     return Expr("grad", (f, variable), data=variable.data, rows=variable.rows, cols=variable.cols)
 
 
 def directional(f: Expr, variable: Expr, direction: Expr) -> Expr:
     """Directional derivative D(F, X, H)."""
     if not _is_variable(variable):
-        raise InputError(f"D differentiates in a declared matrix; {spell(variable)} is an expression")
+        raise InputError(
+            f"D differentiates in a declared matrix; {spell(variable)} is an expression"
+        )
     if direction.shape != variable.shape:
-        raise ShapeError(f"D needs a direction of the variable's shape; got {spell(variable)}, {spell(direction)}")
+        raise ShapeError(
+            "D needs a direction of the variable's shape; "
+            f"got {spell(variable)}, {spell(direction)}"
+        )
     return Expr("D", (f, direction, variable), data=variable.data, rows=f.rows, cols=f.cols)
 
 

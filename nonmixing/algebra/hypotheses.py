@@ -1,10 +1,11 @@
-"""Equations as oriented rules on the index form, with the cofactors that make each use of them checkable.
+"""Equations as oriented rules on the index form, each use of them checkable by its cofactor.
 
-An equation left == right is the polynomial h[r, c] = left[r, c] - right[r, c]. Its leading term (most factors, then
-the largest key) must be a single component; wherever that component is found inside another, it gives way to the rest
-of h. Each use is recorded as cofactor * h, so that a proof is the identity difference == sum of cofactor * h, which
-holds without any hypothesis and is checked like that. Rules are not completed: where a remainder is left and no
-counterexample is found, the decision is UNDECIDED.
+An equation left == right is the polynomial h[r, c] = left[r, c] - right[r, c]. Its leading term
+(most factors, then the largest key) must be a single component; wherever that component is found
+inside another, it gives way to the rest of h. Each use is recorded as cofactor * h, so that a proof
+is the identity difference == sum of cofactor * h, which holds without any hypothesis and is checked
+like that. Rules are not completed: where a remainder is left and no counterexample is found, the
+decision is UNDECIDED.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Use:
-    """One use of a hypothesis: cofactor * h, summed over the hypothesis's labels (renamed to `labels`)."""
+    """One use of a hypothesis: cofactor * h, summed over its labels (renamed to `labels`)."""
 
     hypothesis: int
     cofactor: Poly
@@ -55,8 +56,13 @@ class Reduction:
     uses: tuple[Use, ...]
 
 
-def orient(table: Table, equation: Poly, labels: Sequence[tuple[int, str]], number: int) -> Rule | None:
-    """The rule of a hypothesis; None where its leading term is not a single component with all of its labels."""
+def orient(
+    table: Table, equation: Poly, labels: Sequence[tuple[int, str]], number: int
+) -> Rule | None:
+    """The rule of a hypothesis.
+
+    None where its leading term is not a single component with all of its labels.
+    """
     candidates: list[tuple[int, Key, Fraction]] = []
     for mono, value in equation.items():
         degree = 0
@@ -65,7 +71,9 @@ def orient(table: Table, equation: Poly, labels: Sequence[tuple[int, str]], numb
             if isinstance(atom, Component):
                 degree += exponent * len(atom.key)
         only = table.atom(mono[0][0]) if len(mono) == 1 and mono[0][1] == 1 else None
-        candidates.append((degree, only.key if isinstance(only, Component) else (), Fraction(value)))
+        candidates.append(
+            (degree, only.key if isinstance(only, Component) else (), Fraction(value))
+        )
     if not candidates:
         return None
     degree, lead, coefficient = max(candidates, key=lambda candidate: candidate[:2])
@@ -78,9 +86,15 @@ def orient(table: Table, equation: Poly, labels: Sequence[tuple[int, str]], numb
 
 
 def reduce(
-    table: Table, poly: Poly, rules: Sequence[Rule], impose: Callable[[Poly], Poly], tick: Callable[[], None]
+    table: Table,
+    poly: Poly,
+    rules: Sequence[Rule],
+    impose: Callable[[Poly], Poly],
+    tick: Callable[[], None],
 ) -> Reduction:
-    """Apply the rules until none fits (or the step limit is met: what is left is then returned as it is).
+    """Apply the rules until none fits.
+
+    Where the step limit is met, what is left is returned as it is.
 
     Args:
         table: the atoms' table.
@@ -106,7 +120,9 @@ def reduce(
     return Reduction(remainder, tuple(uses))
 
 
-def _first_use(table: Table, mono: Monomial, value: int | Fraction, rules: Sequence[Rule]) -> tuple[Use, Poly] | None:
+def _first_use(
+    table: Table, mono: Monomial, value: int | Fraction, rules: Sequence[Rule]
+) -> tuple[Use, Poly] | None:
     for rule in rules:
         for number, exponent in mono:
             atom = table.atom(number)
@@ -118,7 +134,11 @@ def _first_use(table: Table, mono: Monomial, value: int | Fraction, rules: Seque
             places, image = match
             rest = dict(mono)
             rest[number] = exponent - 1
-            outside = {tuple((n, e) for n, e in sorted(rest.items()) if e): exact(Fraction(value) / rule.coefficient)}
+            outside = {
+                tuple((n, e) for n, e in sorted(rest.items()) if e): exact(
+                    Fraction(value) / rule.coefficient
+                )
+            }
             return _use(table, rule, atom.key, places, image, outside)
     return None
 
@@ -133,11 +153,14 @@ def _use(
     by_target: dict[int, list[int]] = {}
     for (label, _), fresh in zip(rule.labels, cofactor_labels, strict=True):
         by_target.setdefault(image[label], []).append(fresh)
-    # A summed label at the border of the match is opened: the cofactor carries the fresh label in its place. A free
-    # label of the component, and a second fresh label at the same place, are tied to it by a delta.
+    # A summed label at the border of the match is opened: the cofactor carries the fresh label in
+    # its place. A free label of the component, and a second fresh label at the same place, are tied
+    # to it by a delta.
     opened = {target: fresh[0] for target, fresh in by_target.items() if target >= 0}
     rest: list[Factor] = [
-        (head, tuple(opened.get(s, s) for s in slots)) for i, (head, slots) in enumerate(key) if i not in places
+        (head, tuple(opened.get(s, s) for s in slots))
+        for i, (head, slots) in enumerate(key)
+        if i not in places
     ]
     deltas: list[tuple[int, int]] = []
     for target, fresh in by_target.items():
@@ -155,7 +178,10 @@ def _use(
 
 
 def _matches(pattern: Key, key: Key) -> Iterator[tuple[frozenset[int], dict[int, int]]]:
-    """Places in a component where a pattern fits: its summed labels onto summed labels that stand nowhere else."""
+    """Places in a component where a pattern fits.
+
+    The pattern's summed labels go onto summed labels that stand nowhere else.
+    """
     counts: dict[int, int] = {}
     for _, slots in key:
         for label in slots:
@@ -166,10 +192,14 @@ def _matches(pattern: Key, key: Key) -> Iterator[tuple[frozenset[int], dict[int,
             needs[label] = needs.get(label, 0) + 1
     dims = bound_dims(pattern)
 
-    def extend(position: int, used: frozenset[int], image: dict[int, int]) -> Iterator[tuple[frozenset[int], dict[int, int]]]:
+    def extend(
+        position: int, used: frozenset[int], image: dict[int, int]
+    ) -> Iterator[tuple[frozenset[int], dict[int, int]]]:
         if position == len(pattern):
             inner = [image[label] for label in dims]
-            if len(set(inner)) == len(inner) and all(image[label] >= 0 and counts[image[label]] == needs[label] for label in dims):
+            if len(set(inner)) == len(inner) and all(
+                image[label] >= 0 and counts[image[label]] == needs[label] for label in dims
+            ):
                 yield used, image
             return
         head, slots = pattern[position]
@@ -181,7 +211,10 @@ def _matches(pattern: Key, key: Key) -> Iterator[tuple[frozenset[int], dict[int,
                 orders.append((other_slots[1], other_slots[0]))
             for order in orders:
                 merged = dict(image)
-                if all(merged.setdefault(label, target) == target for label, target in zip(slots, order, strict=True)):
+                if all(
+                    merged.setdefault(label, target) == target
+                    for label, target in zip(slots, order, strict=True)
+                ):
                     yield from extend(position + 1, used | {place}, merged)
 
     yield from extend(0, frozenset(), {})

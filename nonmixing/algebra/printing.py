@@ -10,8 +10,8 @@ from nonmixing.algebra.expr import Expr
 _SUM, _PRODUCT, _POWER, _ATOM = 0, 1, 2, 3
 
 GREEK = (
-    "alpha beta gamma delta epsilon eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
+    "alpha beta gamma delta epsilon eta theta kappa lambda mu nu xi rho sigma tau phi chi psi "
+    "omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
 ).split()
 
 
@@ -67,7 +67,10 @@ def _text(expr: Expr) -> tuple[str, int]:
             if sign < 0:
                 return f"-{_wrap(body, _PRODUCT, _text)}", _SUM
             if args[0].op == "reciprocal":
-                return f"{_wrap(args[1], _PRODUCT, _text)} / {_wrap(args[0].args[0], _POWER, _text)}", _PRODUCT
+                return (
+                    f"{_wrap(args[1], _PRODUCT, _text)} / {_wrap(args[0].args[0], _POWER, _text)}",
+                    _PRODUCT,
+                )
             right = _wrap(args[1], _PRODUCT if args[1].op == "matmul" else _POWER, _text)
             return f"{_wrap(args[0], _PRODUCT, _text)} * {right}", _PRODUCT
         case "times":
@@ -127,17 +130,41 @@ def _latex(expr: Expr) -> tuple[str, int]:
             sign, body = _signed(expr)
             if sign < 0:
                 return f"-{_wrap(body, _PRODUCT, _latex)}", _SUM
-            return f"{_wrap(args[0], _PRODUCT, _latex)}\\,{_wrap(args[1], _PRODUCT, _latex)}", _PRODUCT
+            return (
+                f"{_wrap(args[0], _PRODUCT, _latex)}\\,{_wrap(args[1], _PRODUCT, _latex)}",
+                _PRODUCT,
+            )
         case "times":
-            return f"{_wrap(args[0], _POWER, _latex)} \\odot {_wrap(args[1], _POWER, _latex)}", _PRODUCT
+            return (
+                f"{_wrap(args[0], _POWER, _latex)} \\odot {_wrap(args[1], _POWER, _latex)}",
+                _PRODUCT,
+            )
         case "matmul":
-            return f"{_wrap(args[0], _PRODUCT, _latex)} {_wrap(args[1], _PRODUCT, _latex)}", _PRODUCT
+            return (
+                f"{_wrap(args[0], _PRODUCT, _latex)} {_wrap(args[1], _PRODUCT, _latex)}",
+                _PRODUCT,
+            )
         case "power":
             return f"{_wrap(args[0], _ATOM, _latex)}^{{{data}}}", _POWER
         case "reciprocal":
             return f"\\frac{{1}}{{{_latex(args[0])[0]}}}", _ATOM
+        case "eye":
+            return f"I_{{{expr.rows}}}", _ATOM
+        case "ones":
+            return f"\\mathbf 1_{{{expr.rows} \\times {expr.cols}}}", _ATOM
+        case "zeros":
+            return f"0_{{{expr.rows} \\times {expr.cols}}}", _ATOM
+        case _:
+            return _latex_function(expr)
+
+
+def _latex_function(expr: Expr) -> tuple[str, int]:
+    """The operations that are functions of a matrix or of an expression, derivatives included."""
+    args, data = expr.args, expr.data
+    inside = _wrap(args[0], _ATOM, _latex)
+    match expr.op:
         case "T":
-            return f"{_wrap(args[0], _ATOM, _latex)}^{{\\top}}", _POWER
+            return f"{inside}^{{\\top}}", _POWER
         case "total":
             if args[0].op == "power" and args[0].data == 2:
                 return f"\\lVert {_latex(args[0].args[0])[0]} \\rVert_F^2", _ATOM
@@ -145,18 +172,13 @@ def _latex(expr: Expr) -> tuple[str, int]:
         case "tr":
             return f"\\operatorname{{tr}}({_latex(args[0])[0]})", _ATOM
         case "inv":
-            return f"{_wrap(args[0], _ATOM, _latex)}^{{-1}}", _POWER
-        case "eye":
-            return f"I_{{{expr.rows}}}", _ATOM
-        case "ones":
-            return f"\\mathbf 1_{{{expr.rows} \\times {expr.cols}}}", _ATOM
-        case "zeros":
-            return f"0_{{{expr.rows} \\times {expr.cols}}}", _ATOM
+            return f"{inside}^{{-1}}", _POWER
         case "d":
-            return f"\\frac{{d}}{{dt}} {_wrap(args[0], _ATOM, _latex)}", _PRODUCT
+            return f"\\frac{{d}}{{dt}} {inside}", _PRODUCT
         case "grad":
-            return f"\\nabla_{{{_latex_name(str(data))}}} {_wrap(args[0], _ATOM, _latex)}", _PRODUCT
+            return f"\\nabla_{{{_latex_name(str(data))}}} {inside}", _PRODUCT
         case "D":
-            return f"D_{{{_latex_name(str(data))}}} {_wrap(args[0], _ATOM, _latex)}[{_latex(args[1])[0]}]", _PRODUCT
+            direction = _latex(args[1])[0]
+            return f"D_{{{_latex_name(str(data))}}} {inside}[{direction}]", _PRODUCT
         case op:
             return f"\\operatorname{{{op}}}({', '.join(_latex(arg)[0] for arg in args)})", _ATOM

@@ -1,9 +1,10 @@
 """Index form back to matrix notation.
 
-A product of factors is a graph: labels are its nodes, two-slot factors its edges, one-slot factors vectors at a node.
-Three reductions shrink it: a node with two edges is a matrix product (with diag of the vectors there in between), a
-node with one edge a matrix times a vector, and two edges side by side an elementwise product. What they do not reduce
-(networks that are not series-parallel) has no matrix notation in this language and is written with indices instead.
+A product of factors is a graph: labels are its nodes, two-slot factors its edges, one-slot factors
+vectors at a node. Three reductions shrink it: a node with two edges is a matrix product (with diag
+of the vectors there in between), a node with one edge a matrix times a vector, and two edges side
+by side an elementwise product. What they do not reduce (networks that are not series-parallel) has
+no matrix notation in this language and is written with indices instead.
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ from nonmixing.algebra.expand import INVERSE
 from nonmixing.algebra.expr import Dim, Expr
 from nonmixing.algebra.printing import to_text
 from nonmixing.algebra.setting import Setting
-from nonmixing.algebra.terms import Coefficient, Component, Delta, Dimension, Entry, Monomial, Poly, Reciprocal, Scalar, Table
+from nonmixing.algebra.terms import (
+    Coefficient,
+    Component,
+    Delta,
+    Dimension,
+    Entry,
+    Monomial,
+    Poly,
+    Reciprocal,
+    Scalar,
+    Table,
+)
 
 ROW, COL = -1, -2
 
@@ -55,7 +67,11 @@ class Reader:
     def expression(self, poly: Poly) -> Expr:
         """The matrix expression; raises `NoMatrixNotation` where there is none."""
         if not poly:
-            return ex.number(0) if self.rows == 1 and self.cols == 1 else ex.zeros(self.rows, self.cols)
+            return (
+                ex.number(0)
+                if self.rows == 1 and self.cols == 1
+                else ex.zeros(self.rows, self.cols)
+            )
         terms = [self._term(mono, value) for mono, value in poly.items()]
         # Shorter terms first, so that what is printed does not depend on how it was computed.
         terms.sort(key=lambda term: (len(to_text(term)), to_text(term).lstrip("-")))
@@ -88,7 +104,7 @@ class Reader:
         """An edge's matrix with its columns at the label."""
         return edge.matrix if edge.col == label else self.turned(edge.matrix)
 
-    # --- one term ------------------------------------------------------------------------------------------------
+    # --- one term ---------------------------------------------------------------------------------
 
     def _term(self, mono: Monomial, value: Coefficient) -> Expr:
         scalars: list[Expr] = []
@@ -157,7 +173,7 @@ class Reader:
             return result
         return ex.diag(vector) if result is None else chain(ex.diag(vector), result)
 
-    # --- one component -------------------------------------------------------------------------------------------
+    # --- one component ----------------------------------------------------------------------------
 
     def _component(self, key: Sequence[Factor]) -> Expr:
         edges: list[_Edge] = []
@@ -213,9 +229,15 @@ class Reader:
             return ex.norm2(word.args[1])
         return ex.tr(word)
 
-    def _reduce(self, edges: list[_Edge], vectors: dict[int, list[Expr]], dims: dict[int, Dim]) -> Expr:
+    def _reduce(
+        self, edges: list[_Edge], vectors: dict[int, list[Expr]], dims: dict[int, Dim]
+    ) -> Expr:
         while True:
-            if self._parallel(edges) or self._loops(edges, vectors) or self._inner_label(edges, vectors, dims):
+            if (
+                self._parallel(edges)
+                or self._loops(edges, vectors)
+                or self._inner_label(edges, vectors, dims)
+            ):
                 continue
             break
         if not edges:
@@ -233,7 +255,13 @@ class Reader:
                 if {one.row, one.col} == {other.row, other.col} and one.row != one.col:
                     edges.remove(one)
                     edges.remove(other)
-                    edges.append(_Edge(ex.times(self._towards(one, one.col), self._towards(other, one.col)), one.row, one.col))
+                    edges.append(
+                        _Edge(
+                            ex.times(self._towards(one, one.col), self._towards(other, one.col)),
+                            one.row,
+                            one.col,
+                        )
+                    )
                     return True
         return False
 
@@ -247,16 +275,23 @@ class Reader:
                 return True
         return False
 
-    def _inner_label(self, edges: list[_Edge], vectors: dict[int, list[Expr]], dims: dict[int, Dim]) -> bool:
+    def _inner_label(
+        self, edges: list[_Edge], vectors: dict[int, list[Expr]], dims: dict[int, Dim]
+    ) -> bool:
         """Remove a summed label that has one edge or two."""
-        for label in sorted({label for edge in edges for label in (edge.row, edge.col) if label >= 0}):
+        for label in sorted(
+            {label for edge in edges for label in (edge.row, edge.col) if label >= 0}
+        ):
             here = [edge for edge in edges if label in (edge.row, edge.col)]
             vector = _elementwise(vectors.get(label, []))
             if len(here) == 1:
                 edge = here[0]
                 edges.remove(edge)
                 vectors.pop(label, None)
-                column = chain(self._towards(edge, label), vector if vector is not None else ex.ones(dims[label], 1))
+                column = chain(
+                    self._towards(edge, label),
+                    vector if vector is not None else ex.ones(dims[label], 1),
+                )
                 vectors.setdefault(edge.other(label), []).append(column)
                 return True
             if len(here) == 2:
@@ -286,7 +321,7 @@ class Reader:
         assert column is not None
         return ex.total(column)
 
-    # --- fallback ------------------------------------------------------------------------------------------------
+    # --- fallback ---------------------------------------------------------------------------------
 
     def _index_notation(self, poly: Poly) -> str:
         parts: list[str] = []
@@ -303,7 +338,8 @@ class Reader:
         names = {ROW: "r", COL: "c"}
         if isinstance(atom, Component):
             shown = " ".join(
-                f"{head.name}[{', '.join(names.get(s, f'i{s}') for s in slots)}]" for head, slots in atom.key
+                f"{head.name}[{', '.join(names.get(s, f'i{s}') for s in slots)}]"
+                for head, slots in atom.key
             )
             summed = sorted({s for _, slots in atom.key for s in slots if s >= 0})
             if summed:
@@ -316,7 +352,7 @@ class Reader:
 
 
 def chain(left: Expr, right: Expr) -> Expr:
-    """left @ right, bracketed from the left as one reads it."""
+    """The product left @ right, bracketed from the left as one reads it."""
     if right.op == "matmul":
         return ex.matmul(chain(left, right.args[0]), right.args[1])
     if right.op == "eye":

@@ -44,20 +44,31 @@ class Counterexample:
 def sizes(names: Names, largest: int) -> Iterator[dict[str, int]]:
     """Sizes of the symbolic dimensions, by their maximum, then their sum."""
     for top in range(1, largest + 1):
-        choices = [c for c in itertools.product(range(1, top + 1), repeat=len(names.dims)) if max(c, default=1) == top]
+        choices = [
+            c
+            for c in itertools.product(range(1, top + 1), repeat=len(names.dims))
+            if max(c, default=1) == top
+        ]
         for choice in sorted(choices, key=lambda c: (sum(c), c)):
             yield dict(zip(names.dims, choice, strict=True))
         if not names.dims:
             return
 
 
-def both_sides(statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows], prime: int | None) -> tuple[Rows, Rows]:
+def both_sides(
+    statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows], prime: int | None
+) -> tuple[Rows, Rows]:
     """Both sides of a statement by exact evaluation."""
     return _sides(statement, statement.left, statement.right, dims, values, prime)
 
 
 def _sides(
-    statement: Statement, left: Expr, right: Expr, dims: Mapping[str, int], values: Mapping[str, Rows], prime: int | None
+    statement: Statement,
+    left: Expr,
+    right: Expr,
+    dims: Mapping[str, int],
+    values: Mapping[str, Rows],
+    prime: int | None,
 ) -> tuple[Rows, Rows]:
     evaluator = Evaluator(statement.setting, dims, values, prime)
     one, other = evaluator.at(left), evaluator.at(right)
@@ -68,14 +79,21 @@ def _sides(
     return one, other
 
 
-def holds(statement: Statement, equation: Equation, dims: Mapping[str, int], values: Mapping[str, Rows]) -> bool:
+def holds(
+    statement: Statement, equation: Equation, dims: Mapping[str, int], values: Mapping[str, Rows]
+) -> bool:
     """Whether a hypothesis is satisfied exactly."""
     one, other = _sides(statement, equation.left, equation.right, dims, values, None)
     return one == other
 
 
-def probably_equal(statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, draws: int = 2) -> bool:
-    """Whether the sides agree at random matrices modulo a prime near 2^61 (wrong with probability ~ degree / 2^61)."""
+def probably_equal(
+    statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, draws: int = 2
+) -> bool:
+    """Whether the sides agree at random matrices modulo a prime near 2^61.
+
+    Wrong with probability ~ degree / 2^61.
+    """
     for _ in range(draws):
         values = _draw(statement, names, dims, rng, 1, PRIME)
         if values is None:
@@ -90,7 +108,12 @@ def probably_equal(statement: Statement, names: Names, dims: Mapping[str, int], 
 
 
 def _draw(
-    statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, bound: int, prime: int | None
+    statement: Statement,
+    names: Names,
+    dims: Mapping[str, int],
+    rng: random.Random,
+    bound: int,
+    prime: int | None,
 ) -> dict[str, Rows] | None:
     for _ in range(5):
         try:
@@ -100,7 +123,9 @@ def _draw(
     return None
 
 
-def find_counterexample(statement: Statement, names: Names, largest: int, tick: Tick, seed: int = 0) -> Counterexample | None:
+def find_counterexample(
+    statement: Statement, names: Names, largest: int, tick: Tick
+) -> Counterexample | None:
     """The smallest counterexample the search meets; None if it meets none.
 
     Args:
@@ -108,9 +133,8 @@ def find_counterexample(statement: Statement, names: Names, largest: int, tick: 
         names: its names.
         largest: largest size of a symbolic dimension to try.
         tick: called often; raises when time is up.
-        seed: of the draws, so that the same claim gives the same counterexample.
     """
-    rng = random.Random(seed)
+    rng = random.Random(0)  # so that the same claim gives the same counterexample
     for dims in sizes(names, largest):
         tick()
         if not feasible(statement.setting, names, dims):
@@ -123,7 +147,9 @@ def find_counterexample(statement: Statement, names: Names, largest: int, tick: 
     return None
 
 
-def _small(statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, tick: Tick) -> dict[str, Rows] | None:
+def _small(
+    statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, tick: Tick
+) -> dict[str, Rows] | None:
     """Small integers that separate the sides at given sizes."""
     draws = DRAWS * 6 if statement.assume else DRAWS
     for bound in BOUNDS:
@@ -145,7 +171,9 @@ def _separates(statement: Statement, dims: Mapping[str, int], values: Mapping[st
     return left != right
 
 
-def _shrink(statement: Statement, names: Names, dims: Mapping[str, int], values: dict[str, Rows], tick: Tick) -> dict[str, Rows]:
+def _shrink(
+    statement: Statement, names: Names, dims: Mapping[str, int], values: dict[str, Rows], tick: Tick
+) -> dict[str, Rows]:
     """Make entries smaller, one after the other, as long as the sides still differ."""
     for _ in range(SHRINK_PASSES):
         changed = False
@@ -168,7 +196,15 @@ def _shrink(statement: Statement, names: Names, dims: Mapping[str, int], values:
 
 def _smaller(x: Number) -> list[int]:
     """Simpler values of an entry, simplest first."""
-    options = [0, 1, -1] if isinstance(x, Fraction) or abs(x) > 1 else [0, 1] if x == -1 else [0] if x == 1 else []
+    options = (
+        [0, 1, -1]
+        if isinstance(x, Fraction) or abs(x) > 1
+        else [0, 1]
+        if x == -1
+        else [0]
+        if x == 1
+        else []
+    )
     if isinstance(x, int) and abs(x) > 2:
         options += [2, -2, x - 1 if x > 0 else x + 1]
     return options
@@ -177,9 +213,9 @@ def _smaller(x: Number) -> list[int]:
 def _with_entry(
     values: dict[str, Rows], name: str, i: int, j: int, x: int, kinds: frozenset[str]
 ) -> dict[str, Rows] | None:
-    """The values with one entry changed, its mirror image along with it where the kind asks for that."""
+    """The values with one entry changed, its mirror image too where the kind asks for that."""
     rows: list[list[Number]] = [list(row) for row in values[name]]
-    if i != j and "diagonal" in kinds or i == j and "skew" in kinds:
+    if (i != j and "diagonal" in kinds) or (i == j and "skew" in kinds):
         return None
     rows[i][j] = x
     if i != j and "symmetric" in kinds:
@@ -195,10 +231,14 @@ def _with_entry(
     return {**values, name: changed}
 
 
-def _finish(statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows]) -> Counterexample:
+def _finish(
+    statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows]
+) -> Counterexample:
     left, right = both_sides(statement, dims, values, None)
     scalars = statement.setting.scalars
-    shown: dict[str, Rows | Number] = {name: value[0][0] if name in scalars else value for name, value in values.items()}
+    shown: dict[str, Rows | Number] = {
+        name: value[0][0] if name in scalars else value for name, value in values.items()
+    }
     return Counterexample(dict(dims), shown, _tidy(left), _tidy(right))
 
 

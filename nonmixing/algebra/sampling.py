@@ -1,4 +1,7 @@
-"""Exact matrices of a declared kind: random ones modulo a prime, small integers and rationals otherwise."""
+"""Exact matrices of a declared kind.
+
+Random ones modulo a prime, small integers and rationals otherwise.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,12 @@ NONZERO_TRIES = 20
 
 
 def sample(
-    statement: Statement, names: Names, dims: Mapping[str, int], rng: random.Random, bound: int, prime: int | None
+    statement: Statement,
+    names: Names,
+    dims: Mapping[str, int],
+    rng: random.Random,
+    bound: int,
+    prime: int | None,
 ) -> dict[str, Rows]:
     """Values for every name of a statement, of their kinds; equations `X == ...` are solved for X.
 
@@ -37,14 +45,20 @@ def sample(
     for equation in statement.assume:
         for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
             if side.op == "symbol" and not setting.kinds_of(str(side.data)):
-                values[str(side.data)] = _fit(Evaluator(setting, dims, values, prime).at(other), values[str(side.data)])
+                values[str(side.data)] = _fit(
+                    Evaluator(setting, dims, values, prime).at(other), values[str(side.data)]
+                )
                 break
     return values
 
 
 def _fit(value: Rows, like: Rows) -> Rows:
     """A literal 0 takes the shape of what it stands beside."""
-    return value if len(value) == len(like) and len(value[0]) == len(like[0]) else tuple((0,) * len(r) for r in like)
+    return (
+        value
+        if len(value) == len(like) and len(value[0]) == len(like[0])
+        else tuple((0,) * len(r) for r in like)
+    )
 
 
 def _size(dim: Dim, dims: Mapping[str, int]) -> int:
@@ -52,7 +66,10 @@ def _size(dim: Dim, dims: Mapping[str, int]) -> int:
 
 
 def feasible(setting: Setting, names: Names, dims: Mapping[str, int]) -> bool:
-    """Whether matrices of the declared kinds exist at these sizes (orthonormal columns need rows >= columns)."""
+    """Whether matrices of the declared kinds exist at these sizes.
+
+    Orthonormal columns need rows >= columns.
+    """
     for name in names.matrices:
         rows, cols = (_size(dim, dims) for dim in setting.matrices[name])
         kinds = setting.kinds_of(name)
@@ -106,7 +123,12 @@ class _Draw:
 
     def _orthonormal(self, rows: int, cols: int, kinds: frozenset[str]) -> Rows:
         if "diagonal" in kinds:
-            return self.ring.rows([[self.rng.choice((-1, 1)) if i == j else 0 for j in range(cols)] for i in range(rows)])
+            return self.ring.rows(
+                [
+                    [self.rng.choice((-1, 1)) if i == j else 0 for j in range(cols)]
+                    for i in range(rows)
+                ]
+            )
         square = self._orthogonal(rows)
         if kinds & {"symmetric", "skew"}:
             core = self._core(rows, kinds)
@@ -118,23 +140,41 @@ class _Draw:
         if "skew" in kinds:
             if n % 2 or "symmetric" in kinds:
                 raise Undefined(f"no skew orthogonal {n} x {n} matrix")
-            return self.ring.rows([[(j == i + 1) * (i % 2 == 0) - (j == i - 1) * (i % 2) for j in range(n)] for i in range(n)])
+            return self.ring.rows(
+                [
+                    [(j == i + 1) * (i % 2 == 0) - (j == i - 1) * (i % 2) for j in range(n)]
+                    for i in range(n)
+                ]
+            )
         signs = [self.rng.choice((-1, 1)) for _ in range(n)]
         return self.ring.rows([[signs[i] if i == j else 0 for j in range(n)] for i in range(n)])
 
     def _orthogonal(self, n: int) -> Rows:
-        """A signed permutation, or (bound > 1, or modulo a prime) Cayley's transform of a skew matrix times signs."""
+        """A signed permutation, or Cayley's transform of a skew matrix times signs.
+
+        The latter with a bound > 1, or modulo a prime.
+        """
         if self.ring.prime is None and self.bound <= 1:
             order = self.rng.sample(range(n), n)
             signs = [self.rng.choice((-1, 1)) for _ in range(n)]
-            return tuple(tuple(signs[i] if order[i] == j else 0 for j in range(n)) for i in range(n))
+            return tuple(
+                tuple(signs[i] if order[i] == j else 0 for j in range(n)) for i in range(n)
+            )
         skew = self._linear(n, n, frozenset({"skew"}))
-        plus = self.ring.rows([[(i == j) + x for j, x in enumerate(row)] for i, row in enumerate(skew)])
-        minus = self.ring.rows([[(i == j) - x for j, x in enumerate(row)] for i, row in enumerate(skew)])
+        plus = self.ring.rows(
+            [[(i == j) + x for j, x in enumerate(row)] for i, row in enumerate(skew)]
+        )
+        minus = self.ring.rows(
+            [[(i == j) - x for j, x in enumerate(row)] for i, row in enumerate(skew)]
+        )
         signs = [self.rng.choice((-1, 1)) for _ in range(n)]
         turned = self._product(minus, self.ring.inverse(plus))
-        return self.ring.rows([[sign * x for sign, x in zip(signs, row, strict=True)] for row in turned])
+        return self.ring.rows(
+            [[sign * x for sign, x in zip(signs, row, strict=True)] for row in turned]
+        )
 
     def _product(self, a: Rows, b: Rows) -> Rows:
         columns = list(zip(*b, strict=True))
-        return self.ring.rows([[sum(x * y for x, y in zip(row, col, strict=True)) for col in columns] for row in a])
+        return self.ring.rows(
+            [[sum(x * y for x, y in zip(row, col, strict=True)) for col in columns] for row in a]
+        )

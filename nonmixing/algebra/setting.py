@@ -1,4 +1,7 @@
-"""What an expression's names mean: shapes, kinds, scalars, velocities, updates, and the statement made of them."""
+"""What an expression's names mean, and the statement made of them.
+
+Names have shapes and kinds, or are scalars; they may have velocities and updates.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class Setting:
         scalars: names of scalars.
         velocity: name to its time derivative, for `d`.
         update: name to its value after one simultaneous step, for `after`.
-        abbreviations: the claim file's defined names, kept so that differences can be shown in the user's terms.
+        abbreviations: the claim file's defined names, kept so that differences can be shown in
+            the user's terms.
     """
 
     matrices: Mapping[str, tuple[Dim, Dim]] = field(default_factory=dict[str, tuple[Dim, Dim]])
@@ -59,20 +63,27 @@ def _check_kinds(name: str, kinds: frozenset[str], shape: tuple[Dim, Dim] | None
         raise InputError(f"kinds: {name!r} is not a declared matrix; declare it under [matrices]")
     for kind in sorted(kinds):
         if kind not in KINDS:
-            raise InputError(f"kinds: {name} is declared {kind!r}; the kinds are {', '.join(KINDS)}")
+            raise InputError(
+                f"kinds: {name} is declared {kind!r}; the kinds are {', '.join(KINDS)}"
+            )
         if kind in SQUARE_KINDS and shape[0] != shape[1]:
-            raise ShapeError(f"kinds: {name} is declared {kind} but is {shape[0]} x {shape[1]}, not square")
+            raise ShapeError(
+                f"kinds: {name} is declared {kind} but is {shape[0]} x {shape[1]}, not square"
+            )
     rows, cols = shape
     if "orthonormal" in kinds and isinstance(rows, int) and isinstance(cols, int) and rows < cols:
-        raise ShapeError(f"kinds: {name} is {rows} x {cols}; columns can be orthonormal only where rows >= columns")
+        raise ShapeError(
+            f"kinds: {name} is {rows} x {cols}; "
+            "columns can be orthonormal only where rows >= columns"
+        )
 
 
 def _check_moving(name: str, kinds: frozenset[str]) -> None:
     stuck = sorted(kinds - LINEAR_KINDS - {"invertible"})
     if stuck:
         raise InputError(
-            f"flow: {name} is declared {', '.join(stuck)} and cannot move freely; only diagonal, symmetric and skew "
-            "variables move (by their projected gradient). Drop the kind, or the variable"
+            f"flow: {name} is declared {', '.join(stuck)} and cannot move freely; "
+            "only diagonal, symmetric and skew variables move (by their projected gradient). Drop the kind, or the variable"
         )
 
 
@@ -90,7 +101,8 @@ def project(velocity: Expr, kinds: frozenset[str]) -> Expr:
 def gradient_velocity(setting: Setting, loss: Expr, variables: tuple[str, ...]) -> dict[str, Expr]:
     """Velocities of gradient flow: minus the gradient, projected on linear kinds."""
     return {
-        name: project(ex.negative(ex.grad(loss, setting.symbol(name))), setting.kinds_of(name)) for name in variables
+        name: project(ex.negative(ex.grad(loss, setting.symbol(name))), setting.kinds_of(name))
+        for name in variables
     }
 
 
@@ -142,7 +154,14 @@ def walk(expr: Expr, setting: Setting) -> Iterator[Expr]:
 
 @dataclass(frozen=True)
 class Names:
-    """The names a statement really uses: matrices, scalars, symbolic dimensions, in order of first declaration."""
+    """The names a statement really uses, in order of first declaration.
+
+    Attributes:
+        matrices: names of matrices.
+        scalars: names of scalars.
+        dims: symbolic dimensions.
+        integers: dimensions that are integers above 1.
+    """
 
     matrices: tuple[str, ...]
     scalars: tuple[str, ...]
@@ -171,7 +190,9 @@ def names_of(statement: Statement) -> Names:
     order = {name: i for i, name in enumerate(setting.matrices)}
     declared = [dim for shape in setting.matrices.values() for dim in shape]
     rank = {dim: i for i, dim in reversed(list(enumerate(declared)))}
-    symbolic = sorted((d for d in dims if isinstance(d, str)), key=lambda d: (rank.get(d, len(rank)), d))
+    symbolic = sorted(
+        (d for d in dims if isinstance(d, str)), key=lambda d: (rank.get(d, len(rank)), d)
+    )
     integers = sorted(d for d in dims if isinstance(d, int) and d > 1)
     return Names(
         tuple(sorted(used, key=lambda name: (order.get(name, len(order)), name))),

@@ -1,21 +1,20 @@
 """SymPy's matrix expressions in, and back out.
 
-Dimensions are SymPy symbols or positive integers. A `Symbol` that no shape uses is a scalar. `X.inv()` of a matrix
-symbol declares it invertible; other kinds are SymPy's own predicates among the assumptions: `Q.symmetric(X)`,
-`Q.diagonal(X)`, `Q.orthogonal(X)`, `Q.invertible(X)`.
+Dimensions are SymPy symbols or positive integers. A `Symbol` that no shape uses is a scalar.
+`X.inv()` of a matrix symbol declares it invertible; other kinds are SymPy's own predicates among
+the assumptions: `Q.symmetric(X)`, `Q.diagonal(X)`, `Q.orthogonal(X)`, `Q.invertible(X)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
-import sympy
-from sympy import MatrixSymbol, Q
+import sympy as _sympy
 from sympy.logic.boolalg import BooleanFalse, BooleanTrue
-from sympy.matrices import expressions as mx
+from sympy.matrices import expressions as _expressions
 
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.expr import Dim, Expr
@@ -23,15 +22,14 @@ from nonmixing.algebra.setting import Equation, Setting, Statement
 from nonmixing.algebra.text import same_shape
 from nonmixing.errors import InputError, ShapeError
 
-# SymPy carries no usable types for its matrix expressions; `Any` stands for a SymPy object here.
+# SymPy carries no usable types for its matrix expressions; `Any` stands for a SymPy object here,
+# and for the modules that make them.
 SymPy = Any
+sympy: Any = _sympy
+mx: Any = _expressions
+MatrixSymbol: Any = _expressions.MatrixSymbol
 
-_PREDICATES: Mapping[str, str] = {
-    "symmetric": "symmetric",
-    "diagonal": "diagonal",
-    "orthogonal": "orthogonal",
-    "invertible": "invertible",
-}
+_PREDICATES = ("symmetric", "diagonal", "orthogonal", "invertible")
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,9 @@ def norm2(matrix: SymPy) -> SymPy:
 def inner(left: SymPy, right: SymPy) -> SymPy:
     """Frobenius inner product of two SymPy matrix expressions, as a SymPy expression tr(X^T Y)."""
     if tuple(left.shape) != tuple(right.shape):
-        raise ShapeError(f"inner needs two matrices of one shape; got {left.shape} and {right.shape}")
+        raise ShapeError(
+            f"inner needs two matrices of one shape; got {left.shape} and {right.shape}"
+        )
     return mx.Trace(left.T * right)
 
 
@@ -60,13 +60,18 @@ def read(objects: Sequence[SymPy], predicates: Iterable[SymPy] = ()) -> Read:
     Raises:
         InputError: something outside the language, named.
     """
-    sympified = [sympy.sympify(item) for item in objects]
-    symbols = sorted({s for item in sympified for s in item.atoms(MatrixSymbol)}, key=lambda s: s.name)
+    sympified: list[SymPy] = [sympy.sympify(item) for item in objects]
+    symbols: list[SymPy] = sorted(
+        {s for item in sympified for s in item.atoms(MatrixSymbol)}, key=lambda s: s.name
+    )
     matrices: dict[str, tuple[Dim, Dim]] = {}
     for symbol in symbols:
         shape = (_dim(symbol.shape[0]), _dim(symbol.shape[1]))
         if matrices.setdefault(symbol.name, shape) != shape:
-            raise ShapeError(f"the matrix {symbol.name} is used with two shapes, {matrices[symbol.name]} and {shape}")
+            raise ShapeError(
+                f"the matrix {symbol.name} is used with two shapes, "
+                f"{matrices[symbol.name]} and {shape}"
+            )
     dims = {dim for shape in matrices.values() for dim in shape if isinstance(dim, str)}
     for item in sympified:
         for node in sympy.preorder_traversal(item):
@@ -80,7 +85,9 @@ def read(objects: Sequence[SymPy], predicates: Iterable[SymPy] = ()) -> Read:
     return Read(tuple(reader.read(item) for item in sympified), setting)
 
 
-def equation(lhs: SymPy, rhs: SymPy = None, assuming: Sequence[SymPy] = (), name: str = "claim") -> Statement:
+def equation(
+    lhs: SymPy, rhs: SymPy = None, assuming: Sequence[SymPy] = (), name: str = "claim"
+) -> Statement:
     """A statement from SymPy.
 
     Args:
@@ -98,7 +105,10 @@ def equation(lhs: SymPy, rhs: SymPy = None, assuming: Sequence[SymPy] = (), name
             nought = ex.number(0)
             return Statement(name, nought, nought, Setting(), "true", "true")
         if lhs is False or isinstance(lhs, BooleanFalse):
-            raise InputError("prove: SymPy has already turned the equation into False; pass the two sides instead")
+            raise InputError(
+                "prove: SymPy has already turned the equation into False; "
+                "pass the two sides instead"
+            )
         if not isinstance(lhs, sympy.Equality):
             raise InputError(f"prove: expected an equation or two sides, got {lhs}")
         lhs, rhs = lhs.lhs, lhs.rhs
@@ -129,8 +139,11 @@ def _kinds(objects: Sequence[SymPy], predicates: Iterable[SymPy]) -> dict[str, f
         argument = getattr(predicate, "arguments", (None,))[0]
         if name not in _PREDICATES or not isinstance(argument, MatrixSymbol):
             known = ", ".join(f"Q.{key}(X)" for key in _PREDICATES)
-            raise InputError(f"assuming: {predicate} is neither an equation nor one of {known} of a matrix symbol")
-        kinds.setdefault(argument.name, set()).add(_PREDICATES[name])
+            raise InputError(
+                f"assuming: {predicate} is neither an equation nor one of {known} "
+                "of a matrix symbol"
+            )
+        kinds.setdefault(argument.name, set()).add(name)
     return {name: frozenset(many) for name, many in kinds.items()}
 
 
@@ -156,7 +169,10 @@ class _Reader:
 
     def _rules(self) -> tuple[tuple[Any, Callable[[SymPy], Expr]], ...]:
         return (
-            (MatrixSymbol, lambda node: ex.symbol(node.name, _dim(node.shape[0]), _dim(node.shape[1]))),
+            (
+                MatrixSymbol,
+                lambda node: ex.symbol(node.name, _dim(node.shape[0]), _dim(node.shape[1])),
+            ),
             (sympy.Rational, lambda node: ex.number(Fraction(int(node.p), int(node.q)))),
             (sympy.Float, lambda node: ex.number(Fraction(str(node)))),
             (sympy.Symbol, self._symbol),
@@ -212,7 +228,10 @@ class _Reader:
 
 
 def _matmul_or_scale(left: Expr, right: Expr) -> Expr:
-    scaling = left.op in ("number", "scalar", "dim", "scale", "tr", "reciprocal", "power", "add") and left.is_scalar
+    scaling = (
+        left.op in ("number", "scalar", "dim", "scale", "tr", "reciprocal", "power", "add")
+        and left.is_scalar
+    )
     return ex.multiply(left, right) if scaling else ex.matmul(left, right)
 
 
@@ -233,11 +252,19 @@ def write(expr: Expr) -> SymPy:
         case "scale":
             return args[0] * args[1]
         case "times":
-            return mx.HadamardProduct(*args) if any(_is_matrix(arg) for arg in args) else args[0] * args[1]
+            return (
+                mx.HadamardProduct(*args)
+                if any(_is_matrix(arg) for arg in args)
+                else args[0] * args[1]
+            )
         case "matmul":
             return args[0] * args[1]
         case "power":
-            return mx.HadamardPower(args[0], expr.data) if _is_matrix(args[0]) else args[0] ** expr.data
+            return (
+                mx.HadamardPower(args[0], expr.data)
+                if _is_matrix(args[0])
+                else args[0] ** expr.data
+            )
         case "reciprocal":
             return 1 / args[0]
         case "T":
@@ -245,11 +272,7 @@ def write(expr: Expr) -> SymPy:
         case "tr":
             return mx.Trace(args[0])
         case "total":
-            inside = expr.args[0]
-            if inside.op == "power" and inside.data == 2:
-                return norm2(write(inside.args[0]))
-            ones = (mx.OneMatrix(1, _sympy_dim(inside.rows)), mx.OneMatrix(_sympy_dim(inside.cols), 1))
-            return mx.Trace(ones[0] * args[0] * ones[1])
+            return _write_total(expr.args[0])
         case "diag":
             return mx.DiagMatrix(args[0])
         case "diagpart":
@@ -266,6 +289,15 @@ def write(expr: Expr) -> SymPy:
             raise InputError(f"{op} has no counterpart in SymPy")
 
 
+def _write_total(inside: Expr) -> SymPy:
+    """The sum of all entries: a squared norm, or the trace of a product with ones on both sides."""
+    if inside.op == "power" and inside.data == 2:
+        return norm2(write(inside.args[0]))
+    left = mx.OneMatrix(1, _sympy_dim(inside.rows))
+    right = mx.OneMatrix(_sympy_dim(inside.cols), 1)
+    return mx.Trace(left * write(inside) * right)
+
+
 def _is_matrix(value: SymPy) -> bool:
     return bool(getattr(value, "is_Matrix", False))
 
@@ -274,4 +306,4 @@ def _sympy_dim(dim: Dim) -> SymPy:
     return sympy.Integer(dim) if isinstance(dim, int) else sympy.Symbol(dim)
 
 
-__all__ = ["Q", "Read", "equation", "inner", "norm2", "read", "write"]
+__all__ = ["Read", "equation", "inner", "norm2", "read", "write"]

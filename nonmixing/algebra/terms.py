@@ -1,11 +1,13 @@
 """Canonical index form: sums of terms, a term being a coefficient times a product of atoms.
 
-One structure serves scalars and matrices alike. A `Poly` is a polynomial with rational coefficients in commuting
-*atoms*; an atom is a declared scalar, a dimension, a reciprocal, a single entry `X[0, 1]`, a Kronecker delta between
-two free labels, or a canonical component (see `canonical`): a product of factors that summed labels hold together.
-Components without free labels are numbers such as tr(X Y); those with free labels are the entries of a matrix. The
-matrix product is polynomial multiplication followed by contraction of the shared label; the elementwise product is
-multiplication alone. Atoms are numbered by a `Table`, so that monomials are short tuples of integers.
+One structure serves scalars and matrices alike. A `Poly` is a polynomial with rational
+coefficients in commuting *atoms*; an atom is a declared scalar, a dimension, a reciprocal,
+a single entry `X[0, 1]`, a Kronecker delta between two free labels, or a canonical component
+(see `canonical`): a product of factors that summed labels hold together. Components without
+free labels are numbers such as tr(X Y); those with free labels are the entries of a matrix.
+The matrix product is polynomial multiplication followed by contraction of the shared label; the
+elementwise product is multiplication alone. Atoms are numbered by a `Table`, so that monomials
+are short tuples of integers.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ class Component(NamedTuple):
 
 Atom = Scalar | Dimension | Entry | Delta | Reciprocal | Component
 
+
 def exact(value: Coefficient) -> Coefficient:
     """The same number, as an int where it is one (ints are much faster than Fractions)."""
     if isinstance(value, Fraction) and value.denominator == 1:
@@ -78,7 +81,10 @@ def exact(value: Coefficient) -> Coefficient:
 
 
 class Table:
-    """Numbers atoms and does the arithmetic of polynomials in them. One per decision; nothing is shared."""
+    """Numbers atoms and does the arithmetic of polynomials in them.
+
+    One per decision; nothing is shared.
+    """
 
     def __init__(self, budget: int = 200_000, tick: Callable[[], None] | None = None) -> None:
         self._numbers: dict[Atom, int] = {}
@@ -90,7 +96,7 @@ class Table:
         self._budget = budget
         self._tick = tick
 
-    # --- atoms ---------------------------------------------------------------------------------------------------
+    # --- atoms ------------------------------------------------------------------------------------
 
     def number(self, atom: Atom) -> int:
         """The atom's number, given on first sight."""
@@ -115,8 +121,13 @@ class Table:
         """The atom as a polynomial."""
         return {((self.number(atom), 1),): 1}
 
-    def product(self, factors: Sequence[Factor], deltas: Iterable[tuple[int, int]] = ()) -> tuple[int, Monomial]:
-        """Sign and monomial of a product of factors (any number of components) and deltas of free labels."""
+    def product(
+        self, factors: Sequence[Factor], deltas: Iterable[tuple[int, int]] = ()
+    ) -> tuple[int, Monomial]:
+        """Sign and monomial of a product of factors and deltas of free labels.
+
+        The factors may form any number of components.
+        """
         sign = 1
         found: dict[int, int] = {}
         for members in connected(factors):
@@ -132,14 +143,17 @@ class Table:
         return sign, tuple(sorted(found.items()))
 
     def delta(self, one: int, other: int) -> Poly:
-        """Kronecker delta of two indices of one dimension: two labels, or two constants (>= 0), never mixed."""
+        """Kronecker delta of two indices of one dimension.
+
+        Two labels, or two constants (>= 0), never mixed.
+        """
         if one == other:
             return {ONE: 1}
         if one >= 0 and other >= 0:
             return {}
         return self.of(Delta(min(one, other), max(one, other)))
 
-    # --- arithmetic ----------------------------------------------------------------------------------------------
+    # --- arithmetic -------------------------------------------------------------------------------
 
     def constant(self, value: Coefficient) -> Poly:
         """A number."""
@@ -151,7 +165,7 @@ class Table:
         return self.constant(int(dim)) if dim.isdigit() else self.of(Dimension(dim))
 
     def add_to(self, target: Poly, source: Poly, factor: Coefficient = 1) -> None:
-        """target += factor * source, in place."""
+        """In place, target += factor * source."""
         for mono, value in source.items():
             new = target.get(mono, 0) + factor * value
             if new:
@@ -174,7 +188,8 @@ class Table:
         """Product."""
         if len(left) * len(right) > self._budget:
             raise TooLarge(
-                f"the expanded form has over {self._budget} terms; split the claim into smaller ones"
+                f"the expanded form has over {self._budget} terms; "
+                "split the claim into smaller ones"
             )
         if self._tick is not None:
             self._tick()
@@ -226,7 +241,7 @@ class Table:
         monic = tuple((mono, exact(Fraction(value) / lead)) for mono, value in items)
         return {((self.number(Reciprocal(monic)), 1),): exact(1 / lead)}
 
-    # --- labels --------------------------------------------------------------------------------------------------
+    # --- labels -----------------------------------------------------------------------------------
 
     def rename(self, poly: Poly, old: int, new: int) -> Poly:
         """Put the free label `new` in the place of the free label `old`."""
@@ -246,7 +261,9 @@ class Table:
                 continue
             step = self._renamed.get((number, old, new))
             if step is None:
-                step = self._renamed[number, old, new] = self._rename_atom(self._atoms[number], old, new)
+                step = self._renamed[number, old, new] = self._rename_atom(
+                    self._atoms[number], old, new
+                )
             if step[0] == 0:
                 return 0, ONE
             sign *= step[0] ** exponent
@@ -258,7 +275,9 @@ class Table:
             other = atom.high if atom.low == old else atom.low
             return 1, next(iter(self.delta(other, new)))
         assert isinstance(atom, Component)
-        return self.product([(h, tuple(new if s == old else s for s in slots)) for h, slots in atom.key])
+        return self.product(
+            [(h, tuple(new if s == old else s for s in slots)) for h, slots in atom.key]
+        )
 
     def contract(self, poly: Poly, label: int, dim: str) -> Poly:
         """Sum over a free label that runs over a dimension."""
@@ -296,9 +315,11 @@ class Table:
                 part, top = _shifted(atom.key, top)
                 factors += part
         bound = 0 if substitute is None else substitute
-        return self.product([(h, tuple(bound if s == label else s for s in slots)) for h, slots in factors], deltas)
+        return self.product(
+            [(h, tuple(bound if s == label else s for s in slots)) for h, slots in factors], deltas
+        )
 
-    # --- calculus ------------------------------------------------------------------------------------------------
+    # --- calculus ---------------------------------------------------------------------------------
 
     def derive(self, poly: Poly, of_atom: Callable[[Atom], Poly | None]) -> Poly:
         """Apply a derivation, given its value on atoms (None: the atom is constant)."""
@@ -334,24 +355,31 @@ class Table:
             self.add_to(result, self.multiply(moved, {tuple(kept): 1}) if kept else moved)
         return result
 
-    # --- deciding ------------------------------------------------------------------------------------------------
+    # --- deciding ---------------------------------------------------------------------------------
 
     def settle(self, poly: Poly) -> Poly:
-        """Use deltas of free labels: delta(i, j) f(j) = delta(i, j) f(i). Afterwards, terms are independent.
+        """Use deltas of free labels, delta(i, j) f(j) = delta(i, j) f(i): terms become independent.
 
-        Independent, because the labels that no delta joins can take distinct values: terms without deltas must cancel
-        among themselves, then those with the coarser patterns of equal labels, one pattern after the other.
+        Independent, because the labels that no delta joins can take distinct values: terms without
+        deltas must cancel among themselves, then those with the coarser patterns of equal labels,
+        one pattern after the other.
         """
         result: Poly = {}
         for mono, value in poly.items():
-            joined = [atom for atom in (self._atoms[number] for number, _ in mono) if isinstance(atom, Delta)]
+            joined = [
+                atom
+                for atom in (self._atoms[number] for number, _ in mono)
+                if isinstance(atom, Delta)
+            ]
             if not joined:
                 self.add_to(result, {mono: value})
                 continue
             leader: dict[int, int] = {}
             for low, high in joined:
                 one, other = leader.get(low, low), leader.get(high, high)
-                leader.update({label: max(one, other) for label in leader if leader[label] in (one, other)})
+                leader.update(
+                    {label: max(one, other) for label in leader if leader[label] in (one, other)}
+                )
                 leader.update({low: max(one, other), high: max(one, other)})
             sign, rest = 1, tuple(pair for pair in mono if pair[0] not in self._deltas)
             for label, lead in leader.items():
@@ -359,12 +387,19 @@ class Table:
                     factor, rest = self._rename_monomial(rest, label, lead)
                     sign *= factor
             if sign:
-                deltas = {(self.number(Delta(label, lead)), 1) for label, lead in leader.items() if label != lead}
+                deltas = {
+                    (self.number(Delta(label, lead)), 1)
+                    for label, lead in leader.items()
+                    if label != lead
+                }
                 self.add_to(result, {self._times(rest, tuple(sorted(deltas))): sign * value})
         return result
 
     def clear_denominators(self, poly: Poly) -> Poly:
-        """Multiply by every divisor, so that the result is zero exactly when the rational function is."""
+        """Multiply by every divisor.
+
+        The result is zero exactly when the rational function is.
+        """
         while True:
             worst: dict[int, int] = {}
             for mono in poly:
@@ -381,7 +416,9 @@ class Table:
             for mono, value in poly.items():
                 exponent = dict(mono).get(number, 0)
                 rest = tuple(pair for pair in mono if pair[0] != number)
-                self.add_to(cleared, self.multiply({rest: value}, self.power(divisor, most - exponent)))
+                self.add_to(
+                    cleared, self.multiply({rest: value}, self.power(divisor, most - exponent))
+                )
             poly = cleared
 
 
@@ -405,4 +442,9 @@ def _shifted(key: Key, top: int) -> tuple[list[Factor], int]:
 
 def bound_dims(factors: Iterable[Factor]) -> Mapping[int, str]:
     """Dimension of each summed label."""
-    return {label: dim for head, slots in factors for label, dim in zip(slots, head.dims, strict=True) if label >= 0}
+    return {
+        label: dim
+        for head, slots in factors
+        for label, dim in zip(slots, head.dims, strict=True)
+        if label >= 0
+    }

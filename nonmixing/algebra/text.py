@@ -1,4 +1,7 @@
-"""NumPy-like text to expressions, through Python's `ast` and a whitelist: nothing is ever evaluated."""
+"""NumPy-like text to expressions.
+
+Through Python's `ast` and a whitelist: nothing is ever evaluated.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,11 @@ _ONE_ARGUMENT: Mapping[str, Callable[[Expr], Expr]] = {
     "after": ex.after,
 }
 _TWO_ARGUMENTS: Mapping[str, Callable[[Expr, Expr], Expr]] = {"inner": ex.inner, "grad": ex.grad}
-_SHAPED: Mapping[str, tuple[int, Callable[..., Expr]]] = {"eye": (1, ex.eye), "ones": (2, ex.ones), "zeros": (2, ex.zeros)}
+_SHAPED: Mapping[str, tuple[int, Callable[..., Expr]]] = {
+    "eye": (1, ex.eye),
+    "ones": (2, ex.ones),
+    "zeros": (2, ex.zeros),
+}
 
 FUNCTIONS = (*_ONE_ARGUMENT, *_TWO_ARGUMENTS, "D", *_SHAPED)
 """Every function of the language."""
@@ -47,7 +54,9 @@ class Scope:
     @property
     def dims(self) -> frozenset[str]:
         """Symbolic dimensions of the declared matrices."""
-        return frozenset(dim for shape in self.setting.matrices.values() for dim in shape if isinstance(dim, str))
+        return frozenset(
+            dim for shape in self.setting.matrices.values() for dim in shape if isinstance(dim, str)
+        )
 
 
 def parse(text: str, scope: Scope, where: str) -> Expr:
@@ -63,13 +72,19 @@ def parse(text: str, scope: Scope, where: str) -> Expr:
         ShapeError: operands do not fit; the message names them and their dimensions.
     """
     if len(text) > MAX_CHARACTERS:
-        raise InputError(f"{where}: {len(text)} characters in one expression; at most {MAX_CHARACTERS} are read")
+        raise InputError(
+            f"{where}: {len(text)} characters in one expression; at most {MAX_CHARACTERS} are read"
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
-        raise InputError(f"{where}: cannot read {_short(text)}: {error.msg} (column {error.offset})") from None
+        raise InputError(
+            f"{where}: cannot read {_short(text)}: {error.msg} (column {error.offset})"
+        ) from None
     except (RecursionError, MemoryError, ValueError) as error:
-        raise InputError(f"{where}: cannot read {_short(text)}: {str(error) or 'nested too deeply'}") from None
+        raise InputError(
+            f"{where}: cannot read {_short(text)}: {str(error) or 'nested too deeply'}"
+        ) from None
     return _Reader(scope, where, text.strip()).read(tree.body)
 
 
@@ -77,7 +92,10 @@ def split_equation(text: str, where: str) -> tuple[str, str]:
     """The two sides of `left == right`."""
     sides = text.split("==")
     if len(sides) != 2 or not sides[0].strip() or not sides[1].strip():
-        raise InputError(f"{where}: {_short(text)} is not of the form left == right (exactly one ==, a side on each end)")
+        raise InputError(
+            f"{where}: {_short(text)} is not of the form left == right "
+            "(exactly one ==, a side on each end)"
+        )
     return sides[0].strip(), sides[1].strip()
 
 
@@ -92,7 +110,10 @@ def equation(text: str, scope: Scope, where: str) -> tuple[Expr, Expr]:
 def same_shape(left: Expr, right: Expr, where: str) -> None:
     """Refuse an equation between different shapes."""
     if left.shape != right.shape and not ex.is_zero_literal(left) and not ex.is_zero_literal(right):
-        raise ShapeError(f"{where}: the sides have different shapes: left is {ex.spell(left)}, right is {ex.spell(right)}")
+        raise ShapeError(
+            f"{where}: the sides have different shapes: "
+            f"left is {ex.spell(left)}, right is {ex.spell(right)}"
+        )
 
 
 def _short(text: str) -> str:
@@ -152,7 +173,10 @@ class _Reader:
             case ast.Call():
                 return self._call(node)
             case ast.Compare():
-                self.fail("a comparison stands inside an expression; a claim has one == between its two sides")
+                self.fail(
+                    "a comparison stands inside an expression; "
+                    "a claim has one == between its two sides"
+                )
             case _:
                 self.fail(f"{_short(ast.unparse(node))} is not in the language")
 
@@ -160,7 +184,10 @@ class _Reader:
         # From the text itself, not from the float: decimals are exact.
         written = ast.get_source_segment(self.source, node) or repr(node.value)
         if len(written) > 60 or abs(int(written.lower().partition("e")[2] or 0)) > 300:
-            self.fail(f"the number {_short(written)} is too long or too large; write it as an integer or a fraction")
+            self.fail(
+                f"the number {_short(written)} is too long or too large; "
+                "write it as an integer or a fraction"
+            )
         return Fraction(written)
 
     def _name(self, name: str) -> Expr:
@@ -170,13 +197,21 @@ class _Reader:
             return self.scope.setting.symbol(name)
         if name in self.scope.dims:
             return ex.dimension(name)
-        known = sorted({*self.scope.setting.matrices, *self.scope.setting.scalars, *self.scope.defined})
+        known = sorted(
+            {*self.scope.setting.matrices, *self.scope.setting.scalars, *self.scope.defined}
+        )
         if name in FUNCTIONS:
             self.fail(f"the function {name} needs arguments, as in {name}(...)")
-        self.fail(f"unknown matrix {name!r}; declared: {', '.join(known) or 'nothing'} (declare it under [matrices])")
+        self.fail(
+            f"unknown matrix {name!r}; declared: {', '.join(known) or 'nothing'} "
+            "(declare it under [matrices])"
+        )
 
     def _chain(self, node: ast.BinOp) -> Expr:
-        """A left-deep chain of operators, read in a loop: sums of thousands of terms are no deep nesting."""
+        """A left-deep chain of operators, read in a loop.
+
+        Sums of thousands of terms are no deep nesting.
+        """
         spine: list[ast.BinOp] = []
         left: ast.expr = node
         while isinstance(left, ast.BinOp):
@@ -202,7 +237,8 @@ class _Reader:
         what = "add" if isinstance(link.op, ast.Add) else "subtract"
         raise ShapeError(
             f"cannot {what} {_short(ast.unparse(link.left))} ({left.rows} x {left.cols}) and "
-            f"{_short(ast.unparse(link.right))} ({right.rows} x {right.cols}): the shapes differ (there is no broadcasting)"
+            f"{_short(ast.unparse(link.right))} ({right.rows} x {right.cols}): "
+            "the shapes differ (there is no broadcasting)"
         )
 
     def _binary(self, link: ast.BinOp, left: Expr) -> Expr:
@@ -216,11 +252,18 @@ class _Reader:
             case ast.Pow():
                 return ex.power(left, self._exponent(link.right))
             case op:
-                self.fail(f"the operator {type(op).__name__} is not in the language (there are + - * / @ **)")
+                self.fail(
+                    f"the operator {type(op).__name__} is not in the language "
+                    "(there are + - * / @ **)"
+                )
 
     def _exponent(self, node: ast.expr) -> int:
         value = self.read(node)
-        if value.op != "number" or not isinstance(value.data, Fraction) or value.data.denominator != 1:
+        if (
+            value.op != "number"
+            or not isinstance(value.data, Fraction)
+            or value.data.denominator != 1
+        ):
             self.fail(f"the exponent {_short(ast.unparse(node))} is not an integer")
         if abs(value.data) > 64:
             self.fail(f"the exponent {value.data} is too large; at most 64")
@@ -228,7 +271,10 @@ class _Reader:
 
     def _call(self, node: ast.Call) -> Expr:
         if not isinstance(node.func, ast.Name):
-            self.fail(f"{_short(ast.unparse(node.func))} cannot be called; functions: {', '.join(FUNCTIONS)}")
+            self.fail(
+                f"{_short(ast.unparse(node.func))} cannot be called; "
+                f"functions: {', '.join(FUNCTIONS)}"
+            )
         name = node.func.id
         if node.keywords:
             self.fail(f"{name} takes no keyword arguments")
@@ -251,7 +297,9 @@ class _Reader:
 
     def _needs_flow(self, name: str) -> None:
         if name == "d" and not self.scope.moving:
-            self.fail("d(...) needs a flow: give [flow] with loss and variables, or [flow.velocity]")
+            self.fail(
+                "d(...) needs a flow: give [flow] with loss and variables, or [flow.velocity]"
+            )
         if name == "after" and not self.scope.stepping:
             self.fail("after(...) needs a step: give [step.update]")
 
@@ -271,4 +319,7 @@ class _Reader:
                     self.fail(f"{name}({dim}): {dim} is a matrix or a scalar, not a dimension")
                 return dim
             case _:
-                self.fail(f"{name}({_short(ast.unparse(node))}): a dimension is a positive integer or a symbol")
+                self.fail(
+                    f"{name}({_short(ast.unparse(node))}): "
+                    "a dimension is a positive integer or a symbol"
+                )

@@ -24,10 +24,15 @@ from nonmixing.dynamics.trajectory import Trajectory, flow_times
 from nonmixing.errors import NoClosedForm
 from nonmixing.problem import Array, BilinearProblem, Factors
 
-ROUNDING_UNITS: Final = 8
-"""An entry of PᵀU, a sum of m products, is off by up to m units of rounding of ‖U‖; U itself and P
-come with a few such errors of their own. Deviations up to this many times max(m, n, r) units count
-as rounding, and nothing larger does: an imbalance is amplified by the flow without bound."""
+ALIGNED_UNITS: Final = 8
+"""What counts as rounding when a start is held to be aligned, in units of max(m, n, r) ε ‖[U; V]‖.
+An entry of PᵀU, a sum of m products, is off by about one unit; U and P come with errors of their
+own. A part of a mode below this is taken as zero, so it must not be larger than it has to be."""
+
+BALANCED_UNITS: Final = 256
+"""The same when a start is held to be balanced. Fresh starts are within one unit; states that a
+flow has carried have more, as rounding grows with the modes. Nothing larger is let through: the flow
+amplifies an imbalance without bound, and it would be neglected silently."""
 
 LONGEST_HOP: Final = 300.0
 """The most e-folds of the fastest mode in one evaluation; e^300, squared, is far from overflow."""
@@ -56,25 +61,26 @@ def solve(problem: BilinearProblem, start: Factors, times: ArrayLike) -> Traject
     start.check(problem)
     grid = flow_times("times", times)
     state = _coordinates(problem, start)
-    rounding = ROUNDING_UNITS * float(np.finfo(np.float64).eps) * max(*problem.shape, start.width)
-    misalignment, imbalance = _misalignment(state), _imbalance(start, rounding)
-    if misalignment <= rounding:
-        states, form = _aligned_flow(problem, state, rounding, grid)
-    elif imbalance <= rounding:
+    unit = float(np.finfo(np.float64).eps) * max(*problem.shape, start.width)
+    misalignment, imbalance = _misalignment(state), _imbalance(start, unit)
+    if misalignment <= ALIGNED_UNITS * unit:
+        states, form = _aligned_flow(problem, state, ALIGNED_UNITS * unit, grid)
+    elif imbalance <= BALANCED_UNITS * unit:
         states, form = _balanced_flow(problem, state, grid), "M8"
     else:
         raise NoClosedForm(
             "start: no closed form holds for it: it is not balanced, ‖UᵀU − VᵀV‖_F = "
             f"{np.linalg.norm(start.imbalance):.3g} (relative deviation {imbalance:.2g}, at most "
-            f"{rounding:.1g} is rounding), nor aligned with the target's singular modes (relative "
-            f"deviation {misalignment:.2g}); call integrate(problem, start, times)"
+            f"{BALANCED_UNITS * unit:.1g} is rounding), nor aligned with the target's singular "
+            f"modes (relative deviation {misalignment:.2g}, at most {ALIGNED_UNITS * unit:.1g}); "
+            "call integrate(problem, start, times)"
         )
     return Trajectory.from_arrays(
         grid,
         *states,
         problem=problem,
         source=f"exact: {form}",
-        stats={"imbalance": imbalance, "misalignment": misalignment, "rounding": rounding},
+        stats={"imbalance": imbalance, "misalignment": misalignment},
     )
 
 
@@ -184,7 +190,7 @@ def _misalignment(state: _Coordinates) -> float:
     return max(*stray, float(overlap.max())) / size
 
 
-def _imbalance(start: Factors, rounding: float) -> float:
+def _imbalance(start: Factors, unit: float) -> float:
     """How far a start is from UᵀU = VᵀV; 0 for balanced, below 1 always.
 
     In the right singular basis of [U; V], with singular values σ, an entry (i, j) of UᵀU − VᵀV is
@@ -196,7 +202,7 @@ def _imbalance(start: Factors, rounding: float) -> float:
     if size == 0:
         return 0.0
     left, right = start.U @ basis.T, start.V @ basis.T
-    scale = size * (values[:, None] + values + rounding * size)
+    scale = size * (values[:, None] + values + unit * size)
     return float((np.abs(left.T @ left - right.T @ right) / scale).max())
 
 

@@ -1,8 +1,8 @@
 """A derived flow to NumPy.
 
-The velocities are taken from the prover's expanded form, and turned into a straight-line program: one instruction a
-distinct subexpression, products of several matrices in the order that costs least at the sizes at hand (the classical
-matrix-chain recursion).
+The velocities are taken from the prover's expanded form, and turned into a straight-line program:
+one instruction a distinct subexpression, products of several matrices in the order that costs least
+at the sizes at hand (the classical matrix-chain recursion).
 """
 
 from __future__ import annotations
@@ -29,25 +29,34 @@ def lower(flow: GradientFlow, parameters: Mapping[str, Array | float]) -> Veloci
 
     Args:
         flow: the derived flow.
-        parameters: value of everything in the loss that does not move: arrays (2-D; a vector is a column) and floats.
+        parameters: value of everything in the loss that does not move: arrays (2-D; a vector is a
+            column) and floats.
 
     Returns:
-        A function from the variables' values, in the flow's order, to their velocities, as new arrays of the same
-        shapes, float64.
+        A function from the variables' values, in the flow's order, to their velocities, as new
+        arrays of the same shapes, float64.
 
     Raises:
         InputError: a parameter is missing or does not belong to the loss.
         ShapeError: (from the returned function) shapes that do not fit each other.
     """
-    velocities = tuple(differentiate(ex.d(flow.setting.symbol(name)), flow.setting) for name in flow.variables)
-    used = {str(n.data) for v in velocities for n in _nodes(v) if n.op in ("symbol", "scalar")} - set(flow.variables)
+    velocities = tuple(
+        differentiate(ex.d(flow.setting.symbol(name)), flow.setting) for name in flow.variables
+    )
+    used = {
+        str(n.data) for v in velocities for n in _nodes(v) if n.op in ("symbol", "scalar")
+    } - set(flow.variables)
     missing = sorted(used - set(parameters))
     unknown = sorted(set(parameters) - set(flow.setting.matrices) - flow.setting.scalars)
     if missing or unknown:
         raise InputError(
-            f"lower: parameters missing: {', '.join(missing) or 'none'}; not in the loss: {', '.join(unknown) or 'none'}"
+            f"lower: parameters missing: {', '.join(missing) or 'none'}; "
+            f"not in the loss: {', '.join(unknown) or 'none'}"
         )
-    fixed = {name: np.atleast_2d(np.asarray(value, dtype=np.float64)) for name, value in parameters.items()}
+    fixed = {
+        name: np.atleast_2d(np.asarray(value, dtype=np.float64))
+        for name, value in parameters.items()
+    }
     programs: dict[tuple[tuple[int, ...], ...], _Program] = {}
 
     def velocity(state: Sequence[Array]) -> tuple[Array, ...]:
@@ -62,9 +71,11 @@ def lower(flow: GradientFlow, parameters: Mapping[str, Array | float]) -> Veloci
 
 @dataclass
 class _Program:
-    """Registers and instructions; the first registers hold the variables, then come the constants."""
+    """Registers and instructions.
 
-    variables: int
+    The first registers hold the variables, then come the constants.
+    """
+
     constants: list[Array]
     results: tuple[int, ...] = ()
     code: list[tuple[Callable[..., Array], tuple[int, ...]]] = field(
@@ -75,19 +86,26 @@ class _Program:
         registers: list[Array] = [*state, *self.constants]
         for function, args in self.code:
             registers.append(function(*(registers[arg] for arg in args)))
-        # A velocity that is a bare register would alias the state; the caller may change what it gets.
+        # A velocity that is a bare register would alias the state; the caller may change it.
         return tuple(np.array(registers[result]) for result in self.results)
 
 
 def _compile(
-    flow: GradientFlow, velocities: Sequence[Expr], fixed: Mapping[str, Array], shapes: Sequence[tuple[int, ...]]
+    flow: GradientFlow,
+    velocities: Sequence[Expr],
+    fixed: Mapping[str, Array],
+    shapes: Sequence[tuple[int, ...]],
 ) -> _Program:
     sizes: dict[str, int] = {}
-    known = dict(zip(flow.variables, shapes, strict=True)) | {name: value.shape for name, value in fixed.items()}
+    known = dict(zip(flow.variables, shapes, strict=True)) | {
+        name: value.shape for name, value in fixed.items()
+    }
     for name, shape in known.items():
         declared = flow.setting.matrices.get(name, (1, 1))
         if len(shape) != 2:
-            raise ShapeError(f"{name} must be 2-D ({declared[0]} x {declared[1]}), got shape {shape}")
+            raise ShapeError(
+                f"{name} must be 2-D ({declared[0]} x {declared[1]}), got shape {shape}"
+            )
         for dim, size in zip(declared, shape, strict=True):
             if sizes.setdefault(str(dim), size) != size or (isinstance(dim, int) and dim != size):
                 raise ShapeError(
@@ -103,12 +121,13 @@ def _compile(
 class _Compiler:
     """Turns expressions into instructions, each distinct one once."""
 
-    def __init__(self, variables: Sequence[str], fixed: Mapping[str, Array], sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self, variables: Sequence[str], fixed: Mapping[str, Array], sizes: Mapping[str, int]
+    ) -> None:
         self.sizes = sizes
-        self.program = _Program(len(variables), list(fixed.values()))
+        self.program = _Program(list(fixed.values()))
         self.symbols = {name: i for i, name in enumerate((*variables, *fixed))}
         self.known: dict[Expr, int] = {}
-        # Constants must come before instructions, so they are computed as instructions without arguments.
 
     def size(self, dim: Dim) -> int:
         return dim if isinstance(dim, int) else self.sizes[dim]
@@ -145,25 +164,32 @@ class _Compiler:
             case "scale" | "times":
                 return self.emit(np.multiply, *map(self.register, expr.args))
             case "power":
-                exponent = cast(int, expr.data)
-                return self.emit(lambda a: a**exponent, self.register(expr.args[0]))
+                return self._power(expr.args[0], cast(int, expr.data))
             case "reciprocal":
                 return self.emit(np.reciprocal, self.register(expr.args[0]))
             case "tr":
-                return self.emit(lambda a: np.trace(a).reshape(1, 1), self.register(expr.args[0]))
+                return self.emit(_trace, self.register(expr.args[0]))
             case "total":
-                return self.emit(lambda a: np.sum(a).reshape(1, 1), self.register(expr.args[0]))
+                return self.emit(_total, self.register(expr.args[0]))
             case "diag":
-                return self.emit(lambda a: np.diag(a[:, 0]), self.register(expr.args[0]))
+                return self.emit(_diagonal, self.register(expr.args[0]))
             case "diagpart":
-                return self.emit(lambda a: np.diag(np.diag(a)), self.register(expr.args[0]))
+                return self.emit(_diagonal_part, self.register(expr.args[0]))
             case "inv":
                 return self.emit(np.linalg.inv, self.register(expr.args[0]))
             case op:
                 raise InputError(f"lower: {op} cannot be turned into NumPy")
 
     def _constant(self, value: Array) -> int:
+        # Only the registers of parameters come before the instructions,
+        # so a constant is computed by an instruction without arguments.
         return self.emit(lambda: value)
+
+    def _power(self, base: Expr, exponent: int) -> int:
+        def power(a: Array) -> Array:
+            return a**exponent
+
+        return self.emit(power, self.register(base))
 
     def _sum(self, terms: Sequence[Expr]) -> int:
         total = self.register(terms[0])
@@ -183,7 +209,8 @@ class _Compiler:
             for i in range(count - width):
                 j = i + width
                 cost[i, j] = min(
-                    (cost[i, k][0] + cost[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+                    (cost[i, k][0] + cost[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                    for k in range(i, j)
                 )
 
         def product(i: int, j: int) -> Expr:
@@ -202,6 +229,22 @@ class _Compiler:
             return self.known[expr]
 
         return place(product(0, count - 1), 0, count - 1)
+
+
+def _trace(a: Array) -> Array:
+    return np.trace(a).reshape(1, 1)
+
+
+def _total(a: Array) -> Array:
+    return np.sum(a).reshape(1, 1)
+
+
+def _diagonal(column: Array) -> Array:
+    return np.diag(column[:, 0])
+
+
+def _diagonal_part(a: Array) -> Array:
+    return np.diag(np.diag(a))
 
 
 def _flatten(expr: Expr) -> list[Expr]:
