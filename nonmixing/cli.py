@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 BAD_INPUT = 2
 INTERRUPTED = 130
 
+
+class Interrupted(Exception):
+    """A run that was interrupted; the message says what is left of it."""
+
+
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -66,10 +71,13 @@ def verify(
     paths = ledger.find(proofs or ledger.folder("proofs"), claims or [])
     _make_folder(out)
     saved = out / "ledger.json"
-    with report.progress(sys.stderr) as watch:
-        result = ledger.run(
-            paths, quick=quick, watch=watch, keep=lambda part: ledger.write_json(part, saved)
-        )
+    try:
+        with report.progress(sys.stderr) as watch:
+            result = ledger.run(
+                paths, quick=quick, watch=watch, keep=lambda part: ledger.write_json(part, saved)
+            )
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {saved} has the claims that were finished") from None
     for path in (saved, json):
         if path is not None:
             ledger.write_json(result, path)
@@ -149,6 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except NonmixingError as problem:
         return _complain(str(problem), BAD_INPUT)
+    except Interrupted as problem:
+        return _complain(str(problem), INTERRUPTED)
     except typer.TyperException as problem:
         context: typer.Context | None = getattr(problem, "ctx", None)
         command = context.command_path if context is not None else "nonmixing"
@@ -161,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if code == INTERRUPTED:
-        return _complain("interrupted; what was finished is kept", INTERRUPTED)
+        return _complain("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 

@@ -225,14 +225,16 @@ def run(
         paths: the scripts, from `find`.
         quick: run the smaller experiments.
         watch: told before each piece of evidence.
-        keep: given the results so far after each claim, so that an interrupted run leaves what it
-            has finished.
+        keep: given the results so far, at the start and after each claim, so that an interrupted
+            run leaves what it has finished, and nothing older.
     """
     begin = perf_counter()
     result = LedgerResult((), quick, datetime.now(UTC).isoformat(timespec="seconds"), 0.0, False)
     loaded = [(path, _load_or_error(path)) for path in paths]
     total = sum(len(item.tasks()) for _, item in loaded if isinstance(item, Claim))
     done = 0
+    if keep is not None:
+        keep(result)
     for path, item in loaded:
         if isinstance(item, Outcome):
             settled = ClaimResult(path.stem, None, (item,))

@@ -95,14 +95,26 @@ def modes(
         )
         for run in trajectories
     ]
-    if ax is not None:
+    if ax is None:
+        from matplotlib import pyplot
+
+        figure = pyplot.figure(figsize=(11, 6.5))
+        figure.subplots_adjust(left=0.1, right=0.93, bottom=0.12, top=0.91)
+        ax, size = figure.add_subplot(), TEXT
+    else:
         from matplotlib import rcParams
 
-        return _panel(ax, drawn, chosen, float(rcParams["font.size"]))
-    from matplotlib import pyplot
-
-    _, own = pyplot.subplots(figsize=(11, 6.5), layout="constrained")
-    return _panel(own, drawn, chosen, TEXT)
+        size = float(rcParams["font.size"])
+    _panel(ax, drawn, chosen, _colours(max(chosen) + 1), size)
+    # Above the axes, where no curve can be under it.
+    ax.legend(
+        fontsize=0.9 * size,
+        frameon=False,
+        ncols=len(drawn),
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+    )
+    return ax
 
 
 def digits(results: Mapping[str, Any], figure: Figure | None = None) -> Figure:
@@ -118,39 +130,62 @@ def digits(results: Mapping[str, Any], figure: Figure | None = None) -> Figure:
     if figure is None:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(16, 9), layout="constrained")
-    axes = figure.subplots(2, 2)
+        figure = Figure(figsize=(16, 9))
+    left, top = 0.085, 0.88
+    places = {"left": left, "right": 0.96, "bottom": 0.08, "top": top, "wspace": 0.19}
+    axes = figure.subplots(2, 2, gridspec_kw={**places, "hspace": 0.3})
     halves, classes = results["halves"]["cases"], results["classes"]["cases"]
     aligned, hard = halves["aligned"], classes["balanced"]
-    step = {
-        key: np.subtract(aligned[key], aligned["flow"]).tolist() for key in ("measured", "modified")
-    }
+    adds = {key: np.subtract(aligned[key], aligned["flow"]) for key in ("measured", "modified")}
+    plain = {"flow": "predicted", "measured": "trained"}
+    mixed = {"flow": "predicted", "independent": "if modes were independent", "measured": "trained"}
     panels = (
-        ("Aligned start: sigmoids (M4)", aligned, {"flow": "exact flow", "measured": "trained"}),
+        ("Halves, aligned start: sigmoids (M4)", aligned, plain, 1),
+        ("Halves, start aligned with nothing (M8)", halves["balanced"], plain, 1),
         (
-            "Small unaligned start (M8)",
-            halves["balanced"],
-            {"flow": "exact flow", "measured": "trained"},
-        ),
-        (
-            "What the step size adds, aligned start",
-            {**step, "times": aligned["times"]},
+            "Halves, aligned start: what the step size adds",
+            {**adds, "times": aligned["times"]},
             {"modified": "predicted", "measured": "trained"},
+            1,
         ),
         (
-            "Ten classes, unaligned: modes mix",
+            "Ten classes, nearly degenerate: modes mix (M8)",
             {**hard, "independent": hard["independent"]["flow"]},
-            {"flow": "exact flow (M8)", "independent": "independent (M4)", "measured": "trained"},
+            mixed,
+            3,
         ),
     )
-    for ax, (title, case, labels) in zip(axes.flat, panels, strict=True):
+    for ax, (title, case, labels, stride) in zip(axes.flat, panels, strict=True):
+        count = np.shape(case["measured"])[1]
+        chosen = range(0, count, stride)
         series = [
-            Series(label, key == "measured", np.asarray(case["times"]), np.asarray(case[key]))
+            Series(
+                label,
+                key == "measured",
+                np.asarray(case["times"], dtype=np.float64),
+                np.asarray(case[key], dtype=np.float64)[:, chosen],
+            )
             for key, label in labels.items()
         ]
-        _panel(ax, series, range(series[0].strengths.shape[1]), TEXT)
+        _panel(ax, series, chosen, _colours(count), TEXT, numbered=case is not panels[2][1])
         ax.set_title(title, fontsize=TEXT, loc="left", weight="bold")
     axes[1, 0].set_ylabel("strength − exact flow", fontsize=TEXT)
+    axes[1, 0].locator_params(axis="y", nbins=4)
+    for ax in axes[0]:
+        ax.set_xlabel("")
+    for ax in axes[:, 1]:
+        ax.set_ylabel("")
+    keys = axes[1, 1].get_legend_handles_labels()
+    figure.legend(
+        *keys,
+        fontsize=TEXT,
+        frameon=False,
+        ncols=len(keys[0]),
+        loc="upper left",
+        bbox_to_anchor=(left, 1),
+        borderaxespad=0.4,
+        borderpad=0.0,
+    )
     return figure
 
 
@@ -168,22 +203,38 @@ def _chosen(modes: int | Sequence[int] | None, problem: BilinearProblem) -> list
     return chosen
 
 
-def _panel(ax: Axes, series: Sequence[Series], chosen: Sequence[int], size: float) -> Axes:
-    """One panel: curves under dots, a number at the end of each curve, and a key to the styles."""
-    colours = _colours(len(chosen))
-    keys: list[Any] = []
+def _panel(
+    ax: Axes,
+    series: Sequence[Series],
+    chosen: Sequence[int],
+    colours: Sequence[Any],
+    size: float,
+    *,
+    numbered: bool = True,
+) -> Axes:
+    """One panel: curves under dots, and the number of a mode at the end of its curve.
+
+    Args:
+        ax: Where to draw.
+        series: What to draw; each has a column for each of the modes chosen.
+        chosen: The numbers of the modes, from 0.
+        colours: One for each mode there is.
+        size: Font size in points; lines and dots go with it.
+        numbered: Whether to write the numbers.
+    """
     for measured in (False, True):
         for order, part in enumerate(part for part in series if part.measured == measured):
             style = _style(part, order, size)
-            for column, colour in enumerate(colours):
-                ax.plot(part.times, part.strengths[:, column], color=colour, **style)
-            keys += ax.plot([], [], color="0.35", label=part.label, **style)
-    _number(ax, series[0], chosen, colours, size)
+            for column, mode in enumerate(chosen):
+                ax.plot(part.times, part.strengths[:, column], color=colours[mode], **style)
+            ax.plot([], [], color="0.35", label=part.label, **style)
+    ax.margins(x=0.01)
+    if numbered:
+        _number(ax, series[0].strengths[-1], chosen, colours, size)
     ax.set_xlabel("time  t", fontsize=size)
     ax.set_ylabel("mode strength  $c_i$", fontsize=size)
     ax.tick_params(labelsize=0.9 * size)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(handles=keys, fontsize=0.9 * size, frameon=False, loc="upper left")
     return ax
 
 
@@ -205,27 +256,46 @@ def _colours(count: int) -> list[Any]:
     """From dark to light, the lightest still dark enough on white."""
     from matplotlib import colormaps
 
-    return [colormaps["viridis"](x) for x in np.linspace(0.0, 0.82, count)]
+    return [colormaps["viridis"](x) for x in np.linspace(0.0, 0.78, count)]
 
 
 def _number(
-    ax: Axes, part: Series, chosen: Sequence[int], colours: Sequence[Any], size: float
+    ax: Axes, ends: Array, chosen: Sequence[int], colours: Sequence[Any], size: float
 ) -> None:
-    """The number of each mode, from 1, where its curve ends; moved up where two would overlap."""
-    ends = part.strengths[-1]
+    """The number of each mode, from 1, beside the end of its curve, with a line to it."""
     low, high = ax.get_ylim()
     points = ax.get_window_extent().height * 72 / ax.figure.dpi
-    gap = 0.95 * size / points * (high - low)
     order = np.argsort(ends, kind="stable")
-    rank = gap * np.arange(len(ends))
-    places = rank + np.maximum.accumulate(ends[order] - rank)
-    for place, mode in zip(places, order, strict=True):
+    places = _apart(ends[order], 0.95 * size / points * (high - low))
+    for place, column in zip(places, order, strict=True):
+        mode = chosen[int(column)]
         ax.annotate(
-            f"{chosen[mode] + 1}",
-            (1.01, float(place)),
+            f"{mode + 1}",
+            (1.0, float(ends[column])),
+            (1.03, float(place)),
             xycoords=("axes fraction", "data"),
+            textcoords=("axes fraction", "data"),
             color=colours[mode],
             fontsize=0.9 * size,
             weight="bold",
             va="center",
+            arrowprops={"arrowstyle": "-", "color": colours[mode], "shrinkA": 1, "shrinkB": 0},
         )
+
+
+def _apart(wanted: Array, gap: float) -> Array:
+    """The places nearest to those wanted (rising), by least squares, that are a gap apart.
+
+    Less the gaps that lie before it, each place may not be below the last: an isotonic regression,
+    solved by pooling neighbours that are out of order.
+    """
+    before = gap * np.arange(len(wanted))
+    means, sizes = list[float](), list[int]()
+    for value in (wanted - before).tolist():
+        mean, count = float(value), 1
+        while means and means[-1] > mean:
+            last = sizes.pop()
+            mean, count = (means.pop() * last + mean * count) / (last + count), last + count
+        means.append(mean)
+        sizes.append(count)
+    return before + np.repeat(np.array(means, dtype=np.float64), sizes)

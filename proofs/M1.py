@@ -111,7 +111,9 @@ def training(quick: bool) -> Verdict:
     # An error δ in an off-diagonal pair grows at most like e^{(s₁ + s₂) t}, the linear rate at Q = 0.
     growth = float(np.exp(S[0] * 2 * rate * steps / 2))
     unit = float(np.finfo(np.float64).eps)
-    because = "rounding of the start, grown at the fastest rate over half of the time, in which Q rises"
+    because = (
+        "rounding of the start, grown at the fastest rate over half of the time, in which Q rises"
+    )
     return measure(run, 5 * 4 * unit * growth, because, "training")
 
 

@@ -65,8 +65,10 @@ id = "rising-start"
 says = "s / (1 + (s / c0 - 1) * 1) == c0"
 """
 
-FALLING = RISING.replace('x = "-2 * s * x"', 'x = "2 * s * x"').replace("rising", "falling").replace(
-    "2 * c * (s - c)", "-2 * c * (s - c)"
+FALLING = (
+    RISING.replace('x = "-2 * s * x"', 'x = "2 * s * x"')
+    .replace("rising", "falling")
+    .replace("2 * c * (s - c)", "-2 * c * (s - c)")
 )
 
 ZERO = """

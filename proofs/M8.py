@@ -98,7 +98,9 @@ def simulation(quick: bool) -> Verdict:
     # Off balance and apart, errors grow while Q rises, at most like e^{2 s₁ t} until it is there.
     rise = float(np.log(s[0] / 0.3**2) / s[0])
     tolerance = float(run.stats["evaluations"]) * rtol * float(np.exp(2 * s[0] * rise))
-    because = "the integrator's rtol for each evaluation, grown at rate 2 s₁ while the first mode rises"
+    because = (
+        "the integrator's rtol for each evaluation, grown at rate 2 s₁ while the first mode rises"
+    )
     result = nm.compare(run, exact, tolerance=tolerance, because=because)
     return of_comparison("simulation", result, "modes of the integrated flow against M8", seed=SEED)
 

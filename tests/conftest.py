@@ -3,24 +3,53 @@
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from hypothesis import settings
 
+from nonmixing.cli import main
+
 settings.register_profile("nonmixing", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("nonmixing")
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Done]
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Runs `nonmixing` in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> Done:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Command:
     """Runs `nonmixing` as a process of its own, in an empty folder."""
 
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def run(*arguments: object) -> Done:
+        done = subprocess.run(
             [sys.executable, "-m", "nonmixing", *map(str, arguments)],
             cwd=tmp_path,
             capture_output=True,
@@ -29,6 +58,7 @@ def command(tmp_path: Path) -> Command:
             timeout=120,
             check=False,
         )
+        return Done(done.returncode, done.stdout, done.stderr)
 
     return run
 

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import FALSE, TRUE
+from conftest import FALSE, TRUE, Done
 
 from nonmixing import ledger
 
@@ -39,7 +39,7 @@ def claim_file(tmp_path):
     return write
 
 
-def complaint(done: subprocess.CompletedProcess[str]) -> str:
+def complaint(done: Done) -> str:
     """The one line of a command that refuses its input."""
     assert done.returncode == 2, done
     assert done.stdout == ""
@@ -48,8 +48,8 @@ def complaint(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
-def test_check_proves(command, claim_file):
-    done = command("check", claim_file(TRUE))
+def test_check_proves(process, claim_file):
+    done = process("check", claim_file(TRUE))
     assert done.returncode == 0
     assert done.stderr == ""
     line, count = done.stdout.splitlines()
@@ -57,8 +57,8 @@ def test_check_proves(command, claim_file):
     assert count == "1 proved"
 
 
-def test_check_refutes(command, claim_file):
-    done = command("check", claim_file(FALSE))
+def test_check_refutes(process, claim_file):
+    done = process("check", claim_file(FALSE))
     assert done.returncode == 1
     assert "U = [1]:  left = 2, right = 3" in done.stdout or "left = " in done.stdout
     assert done.stdout.splitlines()[-1] == "1 refuted"
@@ -126,8 +126,8 @@ def test_bad_claim_files(command, tmp_path, content, said):
     assert "bad.toml" in line
 
 
-def test_files_that_cannot_be_read(command, tmp_path):
-    assert "no such file" in complaint(command("check", "absent.toml"))
+def test_files_that_cannot_be_read(command, process, tmp_path):
+    assert "no such file" in complaint(process("check", "absent.toml"))
     assert "folder" in complaint(command("check", tmp_path))
     assert "no such file" in complaint(command("derive", "absent.toml"))
 
@@ -151,14 +151,27 @@ def test_usage_errors(command, arguments):
     assert "--help" in complaint(command(*arguments))
 
 
+def test_usage_errors_of_a_process(process):
+    assert "--help" in complaint(process("check"))
+
+
+def test_what_stays_open_is_neither_success_nor_failure(command, claim_file):
+    done = command("check", claim_file(TRUE), "--timeout", "0")
+    assert done.returncode == 3, done
+    assert done.stdout.splitlines()[-1] == "1 undecided"
+    done = command("check", claim_file(TRUE), "--timeout", "0", "--json")
+    (item,) = json.loads(done.stdout)
+    assert (item["verdict"], item["counterexample"]) == ("undecided", None)
+
+
 def test_a_byte_order_mark_is_no_error(command, tmp_path):
     path = tmp_path / "claims.toml"
     path.write_bytes(b"\xef\xbb\xbf" + TRUE.encode())
     assert command("check", path).returncode == 0
 
 
-def test_verify(command, proofs, tmp_path):
-    done = command("verify", "--proofs", proofs("P1", "P2", "S1"))
+def test_verify(process, proofs, tmp_path):
+    done = process("verify", "--proofs", proofs("P1", "P2", "S1"))
     assert done.returncode == 0, done
     assert done.stderr == ""
     assert "3 claims: as claimed" in done.stdout
@@ -230,7 +243,7 @@ claim = Claim(id="S9", title="waits", source="test", simulation=(Experiment(wait
     _, problem = running.communicate(timeout=30)
     assert time.monotonic() - begin < 30
     assert running.returncode == 130
-    assert problem == "nonmixing: interrupted; what was finished is kept\n"
+    assert problem == "nonmixing: interrupted; out/ledger.json has the claims that were finished\n"
     saved = json.loads((tmp_path / "out" / "ledger.json").read_text(encoding="utf-8"))
     assert [claim["id"] for claim in saved["claims"]] == ["P1"]
 
@@ -263,10 +276,10 @@ def test_list_names_every_script(command):
     assert listed == [path.stem for place in places for path in ledger.scripts(place)]
 
 
-def test_help_and_version(command):
-    bare, asked = command(), command("--help")
+def test_help_and_version(process):
+    bare, asked = process(), process("--help")
     assert bare.returncode == asked.returncode == 0
     for name in ("verify", "check", "derive", "list"):
         assert name in bare.stdout
         assert name in asked.stdout
-    assert command("--version").stdout.startswith("nonmixing ")
+    assert process("--version").stdout.startswith("nonmixing ")

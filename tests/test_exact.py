@@ -361,8 +361,8 @@ def test_two_runs_in_a_row_are_one(chosen: Case, first: float, second: float) ->
     try:
         again = solve(chosen.problem, half.factors(0), [second])
     except NoClosedForm:
-        # On its way to a saddle a state shrinks and its rounding grows: then it is refused, rightly,
-        # as what it escapes along is no longer known.
+        # On its way to a saddle a state shrinks and its rounding grows: then it is refused,
+        # rightly, as what it escapes along is no longer known.
         assert chosen.form == "M8"
         assert half.imbalance()[0] < 1e-12
         reject()

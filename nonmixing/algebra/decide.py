@@ -27,10 +27,7 @@ DEFAULT_TIMEOUT = 60.0
 """Seconds after which a decision is given up as undecided."""
 
 LARGEST_SIZE = 6
-"""Largest size of a dimension that the search for a counterexample goes to.
-
-Beyond what completeness asks for.
-"""
+"""Largest size that the search for a counterexample goes to, where completeness asks for more."""
 
 
 class Disagreement(RuntimeError):

@@ -161,10 +161,9 @@ def _latex(expr: Expr) -> tuple[str, int]:
 def _latex_function(expr: Expr) -> tuple[str, int]:
     """The operations that are functions of a matrix or of an expression, derivatives included."""
     args, data = expr.args, expr.data
-    inside = _wrap(args[0], _ATOM, _latex)
     match expr.op:
         case "T":
-            return f"{inside}^{{\\top}}", _POWER
+            return f"{_wrap(args[0], _ATOM, _latex)}^{{\\top}}", _POWER
         case "total":
             if args[0].op == "power" and args[0].data == 2:
                 return f"\\lVert {_latex(args[0].args[0])[0]} \\rVert_F^2", _ATOM
@@ -172,13 +171,13 @@ def _latex_function(expr: Expr) -> tuple[str, int]:
         case "tr":
             return f"\\operatorname{{tr}}({_latex(args[0])[0]})", _ATOM
         case "inv":
-            return f"{inside}^{{-1}}", _POWER
+            return f"{_wrap(args[0], _ATOM, _latex)}^{{-1}}", _POWER
         case "d":
-            return f"\\frac{{d}}{{dt}} {inside}", _PRODUCT
+            return f"\\frac{{d}}{{dt}} {_wrap(args[0], _ATOM, _latex)}", _PRODUCT
         case "grad":
-            return f"\\nabla_{{{_latex_name(str(data))}}} {inside}", _PRODUCT
+            return f"\\nabla_{{{_latex_name(str(data))}}} {_wrap(args[0], _ATOM, _latex)}", _PRODUCT
         case "D":
-            direction = _latex(args[1])[0]
+            inside, direction = _wrap(args[0], _ATOM, _latex), _latex(args[1])[0]
             return f"D_{{{_latex_name(str(data))}}} {inside}[{direction}]", _PRODUCT
         case op:
             return f"\\operatorname{{{op}}}({', '.join(_latex(arg)[0] for arg in args)})", _ATOM

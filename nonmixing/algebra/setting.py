@@ -83,7 +83,8 @@ def _check_moving(name: str, kinds: frozenset[str]) -> None:
     if stuck:
         raise InputError(
             f"flow: {name} is declared {', '.join(stuck)} and cannot move freely; "
-            "only diagonal, symmetric and skew variables move (by their projected gradient). Drop the kind, or the variable"
+            "only diagonal, symmetric and skew variables move "
+            "(by their projected gradient). Drop the kind, or the variable"
         )
 
 

@@ -136,7 +136,7 @@ def _kinds(objects: Sequence[SymPy], predicates: Iterable[SymPy]) -> dict[str, f
                 kinds.setdefault(node.arg.name, set()).add("invertible")
     for predicate in predicates:
         name = str(getattr(getattr(predicate, "function", None), "name", ""))
-        argument = getattr(predicate, "arguments", (None,))[0]
+        argument: SymPy = getattr(predicate, "arguments", (None,))[0]
         if name not in _PREDICATES or not isinstance(argument, MatrixSymbol):
             known = ", ".join(f"Q.{key}(X)" for key in _PREDICATES)
             raise InputError(
@@ -272,7 +272,7 @@ def write(expr: Expr) -> SymPy:
         case "tr":
             return mx.Trace(args[0])
         case "total":
-            return _write_total(expr.args[0])
+            return _write_total(expr.args[0], args[0])
         case "diag":
             return mx.DiagMatrix(args[0])
         case "diagpart":
@@ -289,13 +289,13 @@ def write(expr: Expr) -> SymPy:
             raise InputError(f"{op} has no counterpart in SymPy")
 
 
-def _write_total(inside: Expr) -> SymPy:
+def _write_total(inside: Expr, written: SymPy) -> SymPy:
     """The sum of all entries: a squared norm, or the trace of a product with ones on both sides."""
     if inside.op == "power" and inside.data == 2:
         return norm2(write(inside.args[0]))
     left = mx.OneMatrix(1, _sympy_dim(inside.rows))
     right = mx.OneMatrix(_sympy_dim(inside.cols), 1)
-    return mx.Trace(left * write(inside) * right)
+    return mx.Trace(left * written * right)
 
 
 def _is_matrix(value: SymPy) -> bool:

@@ -26,6 +26,9 @@ Poly = dict[Monomial, Coefficient]
 
 ONE: Monomial = ()
 
+MAX_TERMS = 200_000
+"""A product of polynomials that could have more terms is refused."""
+
 
 class TooLarge(InputError):
     """The expanded form would have more terms than the budget allows."""
@@ -86,14 +89,13 @@ class Table:
     One per decision; nothing is shared.
     """
 
-    def __init__(self, budget: int = 200_000, tick: Callable[[], None] | None = None) -> None:
+    def __init__(self, tick: Callable[[], None] | None = None) -> None:
         self._numbers: dict[Atom, int] = {}
         self._atoms: list[Atom] = []
         self._free: list[frozenset[int]] = []
         self._deltas: set[int] = set()
         self._merged: dict[tuple[Monomial, int, str], tuple[Coefficient, Monomial]] = {}
         self._renamed: dict[tuple[int, int, int], tuple[int, Monomial]] = {}
-        self._budget = budget
         self._tick = tick
 
     # --- atoms ------------------------------------------------------------------------------------
@@ -186,10 +188,9 @@ class Table:
 
     def multiply(self, left: Poly, right: Poly) -> Poly:
         """Product."""
-        if len(left) * len(right) > self._budget:
+        if len(left) * len(right) > MAX_TERMS:
             raise TooLarge(
-                f"the expanded form has over {self._budget} terms; "
-                "split the claim into smaller ones"
+                f"the expanded form has over {MAX_TERMS} terms; split the claim into smaller ones"
             )
         if self._tick is not None:
             self._tick()

@@ -31,8 +31,8 @@ own. A part of a mode below this is taken as zero, so it must not be larger than
 
 BALANCED_UNITS: Final = 256
 """The same when a start is held to be balanced. Fresh starts are within one unit; states that a
-flow has carried have more, as rounding grows with the modes. Nothing larger is let through: the flow
-amplifies an imbalance without bound, and it would be neglected silently."""
+flow has carried have more, as rounding grows with the modes. Nothing larger is let through: the
+flow amplifies an imbalance without bound, and it would be neglected silently."""
 
 LONGEST_HOP: Final = 300.0
 """The most e-folds of the fastest mode in one evaluation; e^300, squared, is far from overflow."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -45,6 +46,7 @@ def integrate(
     atol: float = 1e-12,
     method: Method = "DOP853",
     rate: float = 0.0,
+    max_evaluations: int = 500_000,
 ) -> Trajectory:
     """The gradient flow from any start, by numerical integration.
 
@@ -57,6 +59,8 @@ def integrate(
         method: One of SciPy's; "LSODA" or "Radau" where singular values differ widely.
         rate: A learning rate η. Above 0 the flow of L + (η/4)‖∇L‖² is integrated instead, which
             gradient descent with that rate follows to second order [Barrett and Dherin 2021].
+        max_evaluations: Evaluations of the right-hand side after which to give up, as an explicit
+            method must on a stiff problem.
 
     Returns:
         A trajectory. Its status is "ok", or names where and why the integrator stopped; it then
@@ -77,7 +81,8 @@ def integrate(
     if rate > 0:
         parameters["eta"] = rate
     velocity = _flattened(lower(problem_flow(rate_symbol=rate > 0), parameters), start)
-    states, status, counts = _march(velocity, start, grid, method, rtol, atol)
+    solver = partial(METHODS[method], velocity, rtol=rtol, atol=atol)
+    states, status, counts = _march(solver, velocity, start, grid, max_evaluations)
     if not len(states):
         raise NonmixingError(f"times: the first of them was not reached; {status}")
     U = states[:, : start.U.size].reshape(-1, *start.U.shape)
@@ -125,7 +130,7 @@ def _flattened(
 
 
 def _march(
-    velocity: Velocity, start: Factors, times: Array, method: str, rtol: float, atol: float
+    begin: Callable[..., OdeSolver], velocity: Velocity, start: Factors, times: Array, most: int
 ) -> tuple[Array, str, dict[str, int]]:
     """The states (K', ·) at the times reached, the status, and what was counted.
 
@@ -141,9 +146,9 @@ def _march(
         warnings.simplefilter("ignore")
         if not np.isfinite(velocity(0.0, state)).all():
             return np.array(found), f"stopped at {_at(0.0, times)}: the velocity overflows", counts
-        solver = METHODS[method](velocity, 0.0, state, float(times[-1]), rtol=rtol, atol=atol)
+        solver = begin(0.0, state, float(times[-1]))
         while len(found) < len(times) and not fault:
-            fault = _step(solver)
+            fault = _step(solver, most)
             if not fault:
                 last, inside = float(solver.t), solver.dense_output()
                 due = times[len(found) :]
@@ -158,8 +163,12 @@ def _at(time: float, times: Array) -> str:
     return f"t = {time:.6g}, short of t = {times[-1]:.6g}"
 
 
-def _step(solver: OdeSolver) -> str:
+def _step(solver: OdeSolver, most: int) -> str:
     """Take one step; returns what went wrong with it, or nothing."""
+    if solver.nfev >= most:
+        return (
+            f"{solver.nfev} evaluations are spent; try method='LSODA', or a larger max_evaluations"
+        )
     try:
         message = solver.step()
     except (ValueError, np.linalg.LinAlgError) as error:  # from the implicit methods

@@ -59,13 +59,19 @@ def first_step(
             f"first_step: got degree {degree} and rate {rate}; expected degree ≥ 1, rate > 0"
         )
     rates = rate * np.arange(degree + 1) / degree
-    states = [start, *(train(problem, start, rate=float(h), steps=1).factors(-1) for h in rates[1:])]
+    states = [
+        start,
+        *(train(problem, start, rate=float(h), steps=1).factors(-1) for h in rates[1:]),
+    ]
     values = np.array([np.asarray(quantity(state), dtype=np.float64) for state in states])
     # Row 1 of the inverse Vandermonde matrix: the weights whose sum over the values is the slope.
     scaled = np.linalg.inv(np.vander(rates / rate, increasing=True))[1] / rate
     unit = float(np.finfo(np.float64).eps) * max(*problem.shape, start.width, degree + 1)
     sizes = np.array([np.linalg.norm(value) for value in values])
     # Forming a value rounds relative to the factors it is made of, not to itself.
-    largest = max(float(np.linalg.norm(state.U)) ** 2 + float(np.linalg.norm(state.V)) ** 2 for state in states)
+    largest = max(
+        float(np.linalg.norm(state.U)) ** 2 + float(np.linalg.norm(state.V)) ** 2
+        for state in states
+    )
     rounding = 8 * unit * float(np.abs(scaled) @ np.maximum(sizes, largest))
     return Slope(np.tensordot(scaled, values, axes=1), rounding)

@@ -67,6 +67,7 @@ def train(
     start.check(problem)
     _require_torch()
     import torch
+    from torch.nn.functional import mse_loss
 
     recorded: dict[int, tuple[Array, Array]] = {}
     status, last_loss = "ok", 0.0
@@ -75,7 +76,7 @@ def train(
         inputs, outputs, scale = _data(problem)
         descent = torch.optim.SGD(network.parameters(), lr=rate)
         for step in range(steps + 1):
-            loss = scale * (network(inputs) - outputs).square().sum()
+            loss = scale * mse_loss(network(inputs), outputs, reduction="sum")
             if not bool(torch.isfinite(loss)):
                 status = _stopped(step, rate, recorded)
                 break
@@ -86,7 +87,7 @@ def train(
                     progress(step, steps)
             if step < steps:
                 descent.zero_grad()
-                loss.backward()
+                loss.backward()  # pyright: ignore[reportUnknownMemberType]
                 descent.step()  # pyright: ignore[reportUnknownMemberType]
     return Trajectory.from_arrays(
         rate * np.array(list(recorded), dtype=np.float64),
