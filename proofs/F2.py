@@ -11,7 +11,7 @@ and Q' = W' A Vᵀ + W A V'ᵀ carries it twice:
 
 The two agree where A² = I, in particular for gates ±1.
 
-Source: Nema et al. 2026 state F1 for Q = Σ α_k w_k v_kᵀ; the reading refuted here is the literal one.
+Source: Nema et al. 2026 state F1 for Q = Σ α_k w_k v_kᵀ; refuted here is its literal reading.
 """
 
 import numpy as np

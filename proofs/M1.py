@@ -108,7 +108,7 @@ def training(quick: bool) -> Verdict:
     """Mixing of a torch network; descent keeps aligned states aligned too (D1)."""
     rate, steps = 0.05, 400
     run = nm.train(problem(), start(), rate=rate, steps=steps, every=5)
-    # An error δ in an off-diagonal pair grows at most like e^{(s₁ + s₂) t}, the linear rate at Q = 0.
+    # An off-diagonal error grows at most like e^{(s₁ + s₂) t}, its linear rate at Q = 0.
     growth = float(np.exp(S[0] * 2 * rate * steps / 2))
     unit = float(np.finfo(np.float64).eps)
     because = (

@@ -7,8 +7,8 @@ UᵀU = VᵀV (which F9 keeps), the three blocks of X obey X' = F X + X F − X�
 Its solution, with Y = e^{Ft} Z₀ and M = I + Z₀ᵀ ∫₀ᵗ e^{2Fs} ds Z₀, is X = Y M⁻¹ Yᵀ. For Y' = F Y
 and M' = Yᵀ Y, and the derivative of M⁻¹ brings in −M⁻¹ Yᵀ Y M⁻¹.
 
-Lemma. Uniqueness of solutions (Picard-Lindelöf), with M positive definite, so that M⁻¹ exists at all
-times; and X fixes U and V up to one rotation on the right, as Z Zᵀ fixes Z.
+Lemma. Uniqueness of solutions (Picard-Lindelöf), with M positive definite, so that M⁻¹ exists at
+all times; and X fixes U and V up to one rotation on the right, as Z Zᵀ fixes Z.
 
 Source: Fukumizu 1998; Braun et al. 2022, whose Q = [W₁ᵀ; W₂] is Z in the other order.
 """

@@ -69,6 +69,7 @@ from nonmixing.compare import StepSizeBand, step_size_band
 from nonmixing.dynamics.exact import solve
 from nonmixing.dynamics.integrate import integrate
 from nonmixing.dynamics.trajectory import Trajectory
+from nonmixing.errors import InputError
 from nonmixing.networks.tasks import Task, digits_classes, digits_halves
 from nonmixing.networks.train import train
 from nonmixing.problem import Array, BilinearProblem, Factors, aligned, balanced, gaussian
@@ -208,7 +209,9 @@ def judge(measured: Trained, theory: Predicted, judged: int) -> StepSizeBand:
 def shuffled(problem: BilinearProblem) -> BilinearProblem:
     """The same inputs and the same outputs, dealt out at random: their relation is gone."""
     if problem.samples is None:
-        raise ValueError("problem: has no samples to shuffle")
+        raise InputError(
+            "problem: has no samples to shuffle; pass one from BilinearProblem.from_samples"
+        )
     order = np.random.default_rng(SEED).permutation(len(problem.samples))
     return BilinearProblem.from_samples(problem.samples.inputs, problem.samples.outputs[order])
 

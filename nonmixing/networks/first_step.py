@@ -1,8 +1,8 @@
-"""What one step of training changes, to first order in the learning rate: a witness of flow equations.
+"""What one step of training changes, to first order in the learning rate.
 
-After one step of gradient descent the factors are linear in the learning rate η, so that anything
+A witness of flow equations that takes no limit. After one step of gradient descent the factors are linear in the learning rate η, so that anything
 polynomial in the factors is a polynomial in η, of known degree. Its values at a few rates give the
-slope at η = 0, which is the velocity that gradient flow would have, without any limit to be taken.
+slope at η = 0, which is the velocity that gradient flow would have.
 """
 
 from __future__ import annotations
@@ -74,4 +74,5 @@ def first_step(
         for state in states
     )
     rounding = 8 * unit * float(np.abs(scaled) @ np.maximum(sizes, largest))
-    return Slope(np.tensordot(scaled, values, axes=1), rounding)
+    slope = np.asarray(np.tensordot(scaled, values, axes=1), dtype=np.float64)
+    return Slope(slope, rounding)
