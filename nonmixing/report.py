@@ -44,7 +44,10 @@ __all__ = [
 ]
 
 WIDTH = 100
+LEGEND = "✗ marks a claim that is not as claimed; refuted and unsupported can be what is expected."
 LONGEST_DETAIL = 40
+SHARES = {"": 0.24, "proof": 0.2, "simulation": 0.28, "training": 0.28}
+"""How the columns after the claim's id share the width."""
 EVIDENCE: tuple[Evidence, ...] = ("proof", "simulation", "training")
 
 
@@ -94,15 +97,23 @@ def decision_lines(decision: Decision, width: int) -> list[str]:
     return lines
 
 
-def table(result: LedgerResult) -> Table:
-    """The claims, one a row, with what proof, simulation and training say of each."""
+def table(result: LedgerResult, *, width: int = WIDTH) -> Table:
+    """The claims, one a row, with what proof, simulation and training say of each.
+
+    Args:
+        result: the ledger's results.
+        width: of the table, in characters.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name, least in (("claim", 5), ("", 18), *zip(EVIDENCE, (12, 23, 23), strict=True)):
-        grid.add_column(name, min_width=least, vertical="top")
+    names = max([len("claim"), *(len(claim.id) + 2 for claim in result.claims)])
+    rest = width - names - 2 * len(SHARES)  # two columns of space before each but the first
+    grid.add_column("claim", width=names)
+    for name, share in SHARES.items():
+        grid.add_column(name, width=int(share * rest))
     for claim in result.claims:
         mark = "" if claim.as_claimed else " ✗"
         title = claim.claim.title if claim.claim is not None else "(script not read)"
@@ -158,11 +169,12 @@ def print_result(result: LedgerResult, *, file: TextIO | None = None) -> None:
     console = Console(file=file, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = WIDTH
-    console.print(table(result))
+    console.print(table(result, width=console.width))
     for headline, *lines in explanations(result, width=console.width - 2):
         console.print(headline, style="bold", soft_wrap=True)
         for line in lines:
             console.print(f"  {line}", soft_wrap=True)
+    console.print(LEGEND)
     console.print(closing_line(result))
 
 
@@ -181,6 +193,7 @@ def markdown(result: LedgerResult, pictures: Mapping[str, Path]) -> str:
         title = claim.claim.title if claim.claim is not None else "(script not read)"
         cells = ["<br>".join(_escape(line) for line in cell(claim, kind)) for kind in EVIDENCE]
         lines.append(f"| {claim.id}{mark} | {_escape(title)} | {' | '.join(cells)} |")
+    lines += ["", LEGEND]
     blocks = explanations(result)
     if blocks:
         lines += ["", "## Not as claimed"]

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from matplotlib.text import Text
 
@@ -17,7 +19,7 @@ from nonmixing import plot
 from nonmixing.dynamics.integrate import integrate
 from nonmixing.ledger import folder, load_script
 from nonmixing.networks.tasks import digits_classes, digits_halves
-from nonmixing.problem import BilinearProblem
+from nonmixing.problem import BilinearProblem, Factors
 
 experiment = load_script(folder("simulations") / "digits.py")
 
@@ -73,6 +75,12 @@ def test_settings_follow_from_the_target():
         assert s[judged - 1] / 4.5911 > 1e-3
 
 
+def modes(problem: BilinearProblem, state: Factors) -> tuple[np.ndarray, np.ndarray]:
+    """The diagonal of Pᵀ Q R, and the rest."""
+    crossed = problem.svd.modes(state.operator)
+    return np.diag(crossed), crossed - np.diag(np.diag(crossed))
+
+
 def test_starts_are_what_they_are_called():
     problem = digits_halves().problem
     with_ = experiment.setting(problem, 10)
@@ -81,17 +89,16 @@ def test_starts_are_what_they_are_called():
         for kind in ("aligned", "imbalanced", "balanced", "gaussian")
     )
     for begin in (aligned, imbalanced):
-        C = problem.svd.P.T @ begin.operator @ problem.svd.R
-        np.testing.assert_allclose(np.diag(C)[:16], 1e-3, atol=1e-15)
-        np.testing.assert_allclose(C - np.diag(np.diag(C)), 0, atol=1e-15)
+        strengths, off = modes(problem, begin)
+        np.testing.assert_allclose(strengths[:16], 1e-3, atol=1e-15)
+        np.testing.assert_allclose(off, 0, atol=1e-15)
     np.testing.assert_allclose(imbalanced.imbalance, problem.svd.s[9] * np.eye(16), atol=1e-14)
     for begin in (aligned, balanced):
         np.testing.assert_allclose(begin.imbalance, 0, atol=1e-15)
     assert np.abs(gaussian.imbalance).max() > 1e-4
     for begin in (balanced, gaussian):
-        C = problem.svd.P.T @ begin.operator @ problem.svd.R
-        off = C - np.diag(np.diag(C))
-        assert np.abs(off).max() > np.abs(np.diag(C)).max() / 2
+        strengths, off = modes(problem, begin)
+        assert np.abs(off).max() > np.abs(strengths).max() / 2
         growing = np.sum((problem.svd.P.T @ begin.U + problem.svd.R.T @ begin.V) ** 2, axis=1) / 4
         assert np.mean(growing) == pytest.approx(1e-3, rel=0.3)
 
@@ -174,20 +181,31 @@ def test_the_figure_is_drawn_from_the_saved_results_alone(quick, tmp_path):
     assert imread(again).shape[:2] == (1080, 1920)
 
 
+def beyond_the_axes(ax: Axes) -> list[Text]:
+    """Labels of ticks outside the limits, which are there but never drawn."""
+    labels: list[Text] = []
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = axis.get_view_interval()
+        for tick in axis.get_major_ticks():
+            if not low <= tick.get_loc() <= high:
+                labels += [tick.label1, tick.label2]
+    return labels
+
+
 def test_the_figure_can_be_read_on_a_projector(quick):
     """Text of at least 15 points on a 16-inch slide, none over another, all of it on the slide."""
     figure = plot.digits(quick.results)
-    figure.canvas.draw()
-    renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
-    shown = [
-        text
-        for text in figure.findobj(Text)
-        if isinstance(text, Text) and text.get_text() and text.get_visible()
-    ]
-    assert all(text.get_fontsize() >= 15 for text in shown)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    hidden = {id(label) for ax in figure.axes for label in beyond_the_axes(ax)}
+    texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    shown = [text for text in texts if id(text) not in hidden]
+    assert all(float(text.get_fontsize()) >= 15 for text in shown)
     boxes = []
     for text in shown:
-        box = text.get_window_extent(renderer)
+        # Of a label with a line to its curve, the label.
+        box = Text.get_window_extent(text, renderer)
         assert figure.bbox.x0 <= box.x0, text.get_text()
         assert box.x1 <= figure.bbox.x1, text.get_text()
         assert figure.bbox.y0 <= box.y0, text.get_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -48,7 +49,7 @@ def random_target(m: int, n: int, seed: int) -> Array:
 # --- one mode: M4 and M5 against their formulas in mpmath, with 60 digits ---------------------
 
 
-def m4(s: mp.mpf, c: mp.mpf, t: mp.mpf) -> mp.mpf:
+def m4(s: Any, c: Any, t: Any) -> Any:
     """CLAIMS M4, literally."""
     if c == 0:
         return mp.mpf(0)
@@ -57,7 +58,7 @@ def m4(s: mp.mpf, c: mp.mpf, t: mp.mpf) -> mp.mpf:
     return s / (1 + (s / c - 1) * mp.exp(-2 * s * t * mp.sign(c)))
 
 
-def m5(s: mp.mpf, a: mp.mpf, b: mp.mpf, t: mp.mpf) -> mp.mpf:
+def m5(s: Any, a: Any, b: Any, t: Any) -> Any:
     """CLAIMS M5, literally: x follows x' = s − |λ| x − s x² from root to root."""
     rate = abs(a**2 - b**2)
     x = b / a if abs(a) > abs(b) else a / b

@@ -109,6 +109,32 @@ def test_a_script_that_leaves_is_an_error(tmp_path):
     assert result.claims[0].outcomes[0].verdict.scope == "SystemExit: gone (Q1.py, line 1)"
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise SystemExit('gone')", "SystemExit: gone"),
+        ("raise MemoryError", "MemoryError: no message"),
+        ("open('/absent')", "FileNotFoundError: "),
+        ("raise ValueError('first\\nsecond')", "ValueError: first "),
+        ("from nonmixing.errors import NoClosedForm; raise NoClosedForm('why')", "why"),
+    ],
+)
+def test_evidence_that_raises_is_an_error_whatever_it_raises(tmp_path, code, said):
+    (tmp_path / "Q2.py").write_text(f"""
+from nonmixing.claim import Claim, Experiment
+
+def fails(quick):
+    {code}
+
+claim = Claim(id="Q2", title="", source="", training=(Experiment(fails),))
+""")
+    result = ledger.run(ledger.find(tmp_path))
+    (outcome,) = result.claims[0].of("training")
+    assert outcome.verdict.verdict == "error"
+    assert outcome.verdict.scope.startswith(said)
+    assert "second" not in outcome.verdict.scope
+
+
 def test_json_of_a_run(proofs, tmp_path):
     result = ledger.run(ledger.find(proofs("P3", "S1", "E1")), quick=True)
     path = tmp_path / "ledger.json"

@@ -93,10 +93,10 @@ def test_the_callers_axes_and_settings_are_respected():
     before = dict(mpl.rcParams)
     _, ax = pyplot.subplots()
     assert plot.modes(a_run("exact: M4"), ax=ax) is ax
-    assert ax.xaxis.label.get_size() == mpl.rcParams["font.size"]
+    assert ax.xaxis.label.get_fontsize() == mpl.rcParams["font.size"]
     own = plot.modes(a_run("exact: M4"))
     assert own is not ax
-    assert own.xaxis.label.get_size() >= 16
+    assert float(own.xaxis.label.get_fontsize()) >= 16
     assert dict(mpl.rcParams) == before
 
 

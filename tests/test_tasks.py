@@ -9,6 +9,7 @@ import pytest
 from sklearn.datasets import load_digits  # pyright: ignore[reportMissingTypeStubs]
 
 from nonmixing.errors import MissingExtra
+from nonmixing.networks import tasks
 from nonmixing.networks.tasks import Task, digits_classes, digits_halves
 
 
@@ -82,6 +83,7 @@ def test_two_calls_give_the_same_bits(halves):
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
+    tasks._digits.cache_clear()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     for task in (digits_halves, digits_classes):

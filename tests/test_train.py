@@ -196,7 +196,7 @@ def test_only_calling_it_loads_torch():
 
 
 def test_knows_nothing_of_the_flow():
-    """The witness is independent: neither the derived flow nor its solutions are within its reach."""
+    """The witness is independent: neither the flow nor its solutions are within its reach."""
     tree = ast.parse(Path(inspect.getfile(train)).read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     ours = {name for name in imported if name is not None and name.startswith("nonmixing")}

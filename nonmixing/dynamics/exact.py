@@ -134,12 +134,14 @@ def mode_factors(s: ArrayLike, a: ArrayLike, b: ArrayLike, times: ArrayLike) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """Factors in the target's singular bases: PᵀU and RᵀV (k, r), and what lies outside them."""
+    """Factors in the target's singular bases and their orthonormal complements."""
 
-    left: Array
-    right: Array
-    left_rest: Array  # (m, r), or (0, r) where P is square and nothing can be outside
-    right_rest: Array  # (n, r), or (0, r)
+    left: Array  # PᵀU (k, r)
+    right: Array  # RᵀV (k, r)
+    left_basis: Array  # (m, m − k), the complement of P
+    left_rest: Array  # U's coordinates there (m − k, r)
+    right_basis: Array  # (n, n − k), the complement of R
+    right_rest: Array  # V's coordinates there (n − k, r)
 
     @property
     def size(self) -> float:
@@ -149,14 +151,22 @@ class _Coordinates:
 
 
 def _coordinates(problem: BilinearProblem, start: Factors) -> _Coordinates:
-    svd, (m, n) = problem.svd, problem.shape
-    left, right = svd.P.T @ start.U, svd.R.T @ start.V
+    svd = problem.svd
+    left_basis, right_basis = _complement(svd.P), _complement(svd.R)
     return _Coordinates(
-        left,
-        right,
-        start.U - svd.P @ left if m > n else start.U[:0],
-        start.V - svd.R @ right if n > m else start.V[:0],
+        svd.P.T @ start.U,
+        svd.R.T @ start.V,
+        left_basis,
+        left_basis.T @ start.U,
+        right_basis,
+        right_basis.T @ start.V,
     )
+
+
+def _complement(basis: Array) -> Array:
+    """An orthonormal basis (m, m − k) of what is orthogonal to the columns of (m, k)."""
+    q, _ = linalg.qr(basis)
+    return np.asarray(q[:, basis.shape[1] :], np.float64)
 
 
 def _directions(state: _Coordinates) -> tuple[Array, Array]:
@@ -233,8 +243,8 @@ def _balanced_flow(
     eigenvalue 0.
     """
     root, values = np.sqrt(2), problem.svd.s
-    k, outside = len(values), len(state.left_rest) + len(state.right_rest)
-    rates = np.concatenate([values, -values, np.zeros(outside)])
+    k, above = len(values), len(state.left_rest)
+    rates = np.concatenate([values, -values, np.zeros(above + len(state.right_rest))])
     rows = np.vstack(
         [
             (state.left + state.right) / root,
@@ -251,12 +261,10 @@ def _balanced_flow(
         while time - since > longest:
             rows, since = _riccati(rates, rows, longest), since + longest
         now = _riccati(rates, rows, float(time - since))
-        U[index] = problem.svd.P @ ((now[:k] + now[k : 2 * k]) / root)
-        V[index] = problem.svd.R @ ((now[:k] - now[k : 2 * k]) / root)
-        if len(state.left_rest):
-            U[index] += now[2 * k :]
-        if len(state.right_rest):
-            V[index] += now[2 * k :]
+        plus, minus = now[:k], now[k : 2 * k]
+        left_rest, right_rest = now[2 * k : 2 * k + above], now[2 * k + above :]
+        U[index] = problem.svd.P @ ((plus + minus) / root) + state.left_basis @ left_rest
+        V[index] = problem.svd.R @ ((plus - minus) / root) + state.right_basis @ right_rest
     return U, V
 
 

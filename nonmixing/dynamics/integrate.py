@@ -46,7 +46,7 @@ def integrate(
     atol: float = 1e-12,
     method: Method = "DOP853",
     rate: float = 0.0,
-    max_evaluations: int = 500_000,
+    max_evaluations: int = 200_000,
 ) -> Trajectory:
     """The gradient flow from any start, by numerical integration.
 
@@ -166,9 +166,7 @@ def _at(time: float, times: Array) -> str:
 def _step(solver: OdeSolver, most: int) -> str:
     """Take one step; returns what went wrong with it, or nothing."""
     if solver.nfev >= most:
-        return (
-            f"{solver.nfev} evaluations are spent; try method='LSODA', or a larger max_evaluations"
-        )
+        return f"{most} evaluations are spent; try LSODA or Radau, or a larger max_evaluations"
     try:
         message = solver.step()
     except (ValueError, np.linalg.LinAlgError) as error:  # from the implicit methods

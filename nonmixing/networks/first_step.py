@@ -1,8 +1,9 @@
 """What one step of training changes, to first order in the learning rate.
 
-A witness of flow equations that takes no limit. After one step of gradient descent the factors are linear in the learning rate η, so that anything
-polynomial in the factors is a polynomial in η, of known degree. Its values at a few rates give the
-slope at η = 0, which is the velocity that gradient flow would have.
+A witness of flow equations that takes no limit. After one step of gradient descent the factors are
+linear in the learning rate η, so that anything polynomial in the factors is a polynomial in η, of
+known degree. Its values at a few rates give the slope at η = 0, which is the velocity that gradient
+flow would have.
 """
 
 from __future__ import annotations

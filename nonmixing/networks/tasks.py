@@ -13,6 +13,7 @@ the speed of every mode: pixels are divided by 16, their largest value, so that 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,9 @@ def _task(name: str, says: str, inputs: Array, outputs: Array) -> Task:
     )
 
 
+@cache
 def _digits() -> tuple[Array, NDArray[np.intp]]:
-    """The pixels (1797, 64), in [0, 1], and the labels (1797,)."""
+    """The pixels (1797, 64), in [0, 1], and the labels (1797,), both read-only; read once."""
     try:
         from sklearn.datasets import load_digits  # pyright: ignore[reportMissingTypeStubs]
     except ImportError as missing:
@@ -108,5 +110,9 @@ def _digits() -> tuple[Array, NDArray[np.intp]]:
             'digits: need scikit-learn, which is not installed; pip install "nonmixing[data]"'
         ) from missing
     load: Any = load_digits
-    pixels, labels = load(return_X_y=True)
-    return np.asarray(pixels, dtype=np.float64) / WHITE_LEVEL, np.asarray(labels, dtype=np.intp)
+    data, target = load(return_X_y=True)
+    pixels = np.asarray(data, dtype=np.float64) / WHITE_LEVEL
+    labels = np.array(target, dtype=np.intp)
+    for array in (pixels, labels):
+        array.setflags(write=False)
+    return pixels, labels
