@@ -13,7 +13,6 @@ from nonmixing.errors import InputError
 
 if TYPE_CHECKING:
     from nonmixing.algebra import Counterexample, Decision
-    from nonmixing.compare import Comparison, StepSizeBand
 
 __all__ = [
     "OPEN",
@@ -28,8 +27,6 @@ __all__ = [
     "exit_code",
     "judge",
     "numbers_line",
-    "of_comparison",
-    "of_step_size_band",
     "to_plain",
 ]
 
@@ -208,87 +205,6 @@ def judge(
         seed=seed,
         hypotheses=tuple(hypotheses),
         details=details or {},
-    )
-
-
-def of_comparison(
-    comparison: Comparison,
-    evidence: Literal["simulation", "training"],
-    *,
-    scope: str,
-    seed: int | None = None,
-    hypotheses: Sequence[str] = (),
-    details: Mapping[str, Any] | None = None,
-) -> Verdict:
-    """The verdict of a comparison of two trajectories: distances, mode by mode, within tolerance.
-
-    Args:
-        comparison: from `compare`.
-        evidence: which kind of evidence the measured trajectory is.
-        scope: what was compared, in a few words.
-        seed: the seed, if there was randomness.
-        hypotheses: the hypotheses as they were checked.
-        details: further numbers for the report.
-    """
-    shown = {"time_factor": comparison.time_factor, "scale": comparison.predicted_scale}
-    return Verdict(
-        verdict=comparison.verdict,
-        evidence=evidence,
-        scope=scope,
-        measured=_numbers(comparison.measured),
-        predicted=0.0,
-        tolerance=_numbers(comparison.tolerance),
-        because=comparison.because,
-        reason=comparison.reason,
-        nulls={name: _numbers(value) for name, value in comparison.nulls.items()},
-        seed=seed,
-        hypotheses=tuple(hypotheses),
-        details={**shown, "outcomes": comparison.outcomes, **(details or {})},
-    )
-
-
-def of_step_size_band(
-    band: StepSizeBand,
-    evidence: Literal["simulation", "training"],
-    *,
-    scope: str,
-    seed: int | None = None,
-    hypotheses: Sequence[str] = (),
-    details: Mapping[str, Any] | None = None,
-) -> Verdict:
-    """The verdict of the step-size test: the ratio of each mode against 1, the falls in `details`.
-
-    Args:
-        band: from `step_size_band`.
-        evidence: which kind of evidence the measured trajectory is.
-        scope: what was compared, in a few words.
-        seed: the seed, if there was randomness.
-        hypotheses: the hypotheses as they were checked.
-        details: further numbers for the report.
-    """
-    from nonmixing.compare import BAND
-
-    shown = {
-        "fall": band.fall,
-        "effect": band.effect,
-        "gap": band.gap,
-        "gap_half": band.gap_half,
-        "floor": band.floor,
-        "null_fall": band.null_fall,
-    }
-    return Verdict(
-        verdict=band.verdict,
-        evidence=evidence,
-        scope=scope,
-        measured=_numbers(band.ratio),
-        predicted=1.0,
-        tolerance=BAND,
-        because=band.because,
-        reason=band.reason,
-        nulls={name: _numbers(value) for name, value in band.null_ratio.items()},
-        seed=seed,
-        hypotheses=tuple(hypotheses),
-        details={**shown, "outcomes": band.outcomes, **(details or {})},
     )
 
 

@@ -240,9 +240,7 @@ def halves(quick: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     task = digits_halves()
     problem = task.problem
     with_ = setting(problem, 6 if quick else JUDGED)
-    kinds: tuple[Start, ...] = ("aligned", "balanced")
-    if not quick:
-        kinds = ("aligned", "imbalanced", "balanced", "gaussian")
+    kinds: tuple[Start, ...] = ("aligned", "imbalanced", "balanced", "gaussian")
     cases: dict[str, Any] = {}
     for kind in kinds:
         tell(f"halves, {kind} start")
@@ -292,7 +290,7 @@ def main(
     """Run both tasks, write `digits.json`, and draw `modes.png` from it.
 
     Args:
-        quick: Judge six modes of the first task, from two starts, and one start of the second.
+        quick: Judge six modes of the first task, and one start of the second.
         out: The folder to write to; made if it is not there.
         progress: Told what comes now, how many runs are done, and of how many.
 
@@ -302,7 +300,18 @@ def main(
     Raises:
         MissingExtra: torch or scikit-learn is not installed.
     """
-    begin, done, total = perf_counter(), 0, 4 if quick else 7
+    results = run(quick, progress)
+    out.mkdir(parents=True, exist_ok=True)
+    saved = out / "digits.json"
+    text = json.dumps(results, indent=None, ensure_ascii=False, allow_nan=False)
+    _replace(saved, lambda beside: beside.write_text(text + "\n", encoding="utf-8"))
+    draw(json.loads(saved.read_text(encoding="utf-8")), out / "modes.png")
+    return results
+
+
+def run(quick: bool = False, progress: Watch | None = None) -> dict[str, Any]:
+    """Run both tasks; the results are JSON's types."""
+    begin, done, total = perf_counter(), 0, 6 if quick else 7
 
     def tell(what: str) -> None:
         nonlocal done
@@ -315,17 +324,12 @@ def main(
     results["classes"] = classes(quick, tell)
     results["answer"] = answer(results)
     results["seconds"] = round(perf_counter() - begin, 2)
-    out.mkdir(parents=True, exist_ok=True)
-    saved = out / "digits.json"
-    text = json.dumps(results, indent=None, ensure_ascii=False, allow_nan=False)
-    _replace(saved, lambda beside: beside.write_text(text + "\n", encoding="utf-8"))
-    draw(saved, out / "modes.png")
     return results
 
 
-def draw(saved: Path, picture: Path) -> None:
-    """Draw the figure from the saved results."""
-    figure = plot.digits(json.loads(saved.read_text(encoding="utf-8")))
+def draw(results: Mapping[str, Any], picture: Path) -> None:
+    """Draw the figure from saved results."""
+    figure = plot.digits(results)
     _replace(picture, lambda beside: figure.savefig(beside, format="png", dpi=120))
 
 

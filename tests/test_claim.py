@@ -21,14 +21,13 @@ from nonmixing.claim import (
 )
 from nonmixing.compare import step_size_band
 from nonmixing.errors import InputError
+from nonmixing.evidence import of_band, of_comparison
 from nonmixing.verdict import (
     Verdict,
     counterexample_line,
     exit_code,
     judge,
     numbers_line,
-    of_comparison,
-    of_step_size_band,
     to_plain,
 )
 
@@ -276,7 +275,7 @@ def test_an_expectation_is_in_the_evidences_own_words():
         Experiment(lambda quick: band(1.0), "proved")
 
 
-def test_of_comparison_and_of_step_size_band():
+def test_of_comparison_and_of_band():
     """The verdicts are the comparisons' own, with every number carried over."""
     times = np.linspace(0.0, 1.0, 5)
     U = np.linspace(0.1, 0.6, 5)[:, None, None]
@@ -286,19 +285,19 @@ def test_of_comparison_and_of_step_size_band():
         return nm.Trajectory.from_arrays(times, factor * U, U, problem=problem)
 
     compared = nm.compare(run(1.0), run(1.01), tolerance=0.01, because="a test")
-    verdict = of_comparison(compared, "simulation", scope="one mode", seed=4)
+    verdict = of_comparison("simulation", compared, "one mode", seed=4)
     assert verdict.verdict == compared.verdict == "supported"
     assert verdict.measured == pytest.approx((0.0036,))
     assert (verdict.predicted, verdict.tolerance, verdict.because) == (0.0, (0.01,), "a test")
     assert verdict.nulls["frozen"] == pytest.approx((0.35,))
     assert verdict.seed == 4
     failed = nm.compare(run(1.0), run(1.1), tolerance=0.01, because="a test")
-    assert of_comparison(failed, "training", scope="one mode").verdict == "unsupported"
-    assert of_comparison(failed, "training", scope="one mode").reason == failed.reason
+    assert of_comparison("training", failed, "one mode").verdict == "unsupported"
+    assert failed.reason in of_comparison("training", failed, "one mode").scope
 
     flow, modified = run(1.0), run(1.04)
     band = step_size_band(run(1.044), flow, modified, run(1.021), run(1.02))
-    verdict = of_step_size_band(band, "training", scope="one mode")
+    verdict = of_band("training", band, "one mode")
     assert verdict.verdict == band.verdict == "supported"
     assert verdict.measured == pytest.approx((1.1,))
     assert (verdict.predicted, verdict.tolerance) == (1.0, 0.2)

@@ -176,7 +176,7 @@ def test_what_is_saved_is_what_is_returned(quick):
 
 def test_the_figure_is_drawn_from_the_saved_results_alone(quick, tmp_path):
     again = tmp_path / "again.png"
-    experiment.draw(quick.out / "digits.json", again)
+    experiment.draw(json.loads((quick.out / "digits.json").read_text(encoding="utf-8")), again)
     np.testing.assert_array_equal(imread(again), imread(quick.out / "modes.png"))
     assert imread(again).shape[:2] == (1080, 1920)
 

@@ -299,7 +299,9 @@ def _riccati(rates: Array, rows: Array, time: float) -> Array:
         q[: len(rows)][long] * (np.exp(np.minimum(rates[long], 0) * time) / weight[long])[:, None]
     )
     short = rows[~long] * np.exp(rates[~long] * time)[:, None]
-    result[~long] = linalg.solve_triangular(triangle, short[:, pivot].T, trans="T").T
+    if len(short):
+        # Not solve_triangular: that also estimates the condition, which is huge here and harmless.
+        result[~long] = linalg.blas.dtrsm(1.0, triangle, short[:, pivot], side=1)
     unpivoted = np.empty_like(triangle)
     unpivoted[:, pivot] = triangle
     left, _, right = np.linalg.svd(unpivoted)
