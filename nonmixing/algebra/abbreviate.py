@@ -7,8 +7,9 @@ in T's place, exactly, often turns a long difference into the short one that the
 from __future__ import annotations
 
 from nonmixing.algebra import expr as ex
+from nonmixing.algebra.dims import Dim, Index
 from nonmixing.algebra.expand import Expander, Motion
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.expr import Expr
 from nonmixing.algebra.kinds import Kinds
 from nonmixing.algebra.readback import Reader
 from nonmixing.algebra.setting import Setting
@@ -57,7 +58,7 @@ def _folded(
         value = ex.subtract(whole, rest) if sign > 0 else ex.subtract(rest, whole)
         expander = Expander(wide, table)
 
-        def entry(i: int, j: int, value: Expr = value, expander: Expander = expander) -> Poly:
+        def entry(i: Index, j: Index, value: Expr = value, expander: Expander = expander) -> Poly:
             return expander.entry(value, i, j)
 
         motion: Motion = {str(inside.data): entry}

@@ -76,6 +76,8 @@ def canonical(factors: Sequence[Factor]) -> tuple[int, Key]:
         for label in slots:
             if label >= 0:
                 where[label] = where.get(label, 0) + 1
+    if not any(slots for _, slots in factors):
+        return 1, tuple(factors)
     if chain and all(count <= 2 for count in where.values()):
         return _canonical_chain(factors, where)
     return _Search(factors).run()

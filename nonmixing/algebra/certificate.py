@@ -12,15 +12,24 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from nonmixing.algebra.canonical import Key
-from nonmixing.algebra.evaluate import PRIME, Arithmetic, Rows, Undefined
-from nonmixing.algebra.expand import INVERSE
-from nonmixing.algebra.expr import Dim
+from nonmixing.algebra import dims
+from nonmixing.algebra import expr as ex
+from nonmixing.algebra.canonical import Head, Key
+from nonmixing.algebra.dims import Index
+from nonmixing.algebra.evaluate import (
+    PRIME,
+    Arithmetic,
+    Evaluator,
+    Rows,
+    Undefined,
+    derivative,
+    horner,
+)
+from nonmixing.algebra.expr import INVERSE
 from nonmixing.algebra.hypotheses import Use
-from nonmixing.algebra.readback import COL, ROW
-from nonmixing.algebra.refute import both_sides
-from nonmixing.algebra.sampling import sample
-from nonmixing.algebra.setting import Names, Statement
+from nonmixing.algebra.refute import sides
+from nonmixing.algebra.sampling import draw, sample
+from nonmixing.algebra.setting import LINEAR_KINDS, Equation, Names, Setting, Statement
 from nonmixing.algebra.terms import (
     Component,
     Delta,
@@ -35,40 +44,96 @@ from nonmixing.algebra.terms import (
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """An entry of the difference of the two sides: its indices, and the uses that make it 0."""
+
+    row: Index
+    col: Index
+    uses: tuple[Use, ...]
+
+
 def check_certificate(
     statement: Statement,
+    hypotheses: Sequence[Equation],
     names: Names,
-    dims: Mapping[str, int],
+    sizes: Mapping[str, int],
     table: Table,
-    uses: Sequence[Use],
+    cells: Sequence[Cell],
     rng: random.Random,
 ) -> bool:
     """Whether left - right equals the sum of cofactor * (hypothesis left - right).
 
-    Both are evaluated at random matrices of the kinds.
+    Both are evaluated at random matrices modulo a prime. They are of the linear kinds, and of no
+    other: columns are not orthonormal, the inverse of X is any matrix beside X.
     """
-    bare = dataclasses.replace(statement, assume=())
+    bare = dataclasses.replace(statement, assume=(), setting=_linear(statement.setting))
     try:
-        values = sample(bare, names, dims, rng, 1, PRIME)
-        left, right = both_sides(bare, dims, values, PRIME)
-        gaps = [_gap(statement, number, dims, values) for number in range(len(statement.assume))]
+        values = sample(bare, names, sizes, rng, 1, PRIME)
+        inverses = _inverses(statement, names, values, rng)
+        gaps = [_gap(bare, equation, sizes, values, inverses) for equation in hypotheses]
+        rows = _gap(bare, Equation(bare.left, bare.right, ""), sizes, values, inverses)
     except Undefined:
-        return True  # no such matrices at these sizes: nothing to check here
-    numbers = _Numbers(table, dims, values)
-    for i, (row, other) in enumerate(zip(left, right, strict=True)):
-        for j, (x, y) in enumerate(zip(row, other, strict=True)):
-            expected = sum(numbers.use(use, gaps[use.hypothesis], {ROW: i, COL: j}) for use in uses)
-            if (int(x) - int(y) - expected) % PRIME:
+        return True  # a divisor is 0 here: nothing to check
+    numbers = _Numbers(table, sizes, {**values, **inverses})
+    shape = bare.right.shape if ex.is_zero_literal(bare.left) else bare.left.shape
+    for cell in cells:
+        pairs = (*dims.labels(cell.row, shape[0]), *dims.labels(cell.col, shape[1]))
+        for at in numbers.points(pairs):
+            i = dims.position(cell.row, shape[0], sizes, at)
+            j = dims.position(cell.col, shape[1], sizes, at)
+            expected = sum(
+                numbers.use(use, hypotheses[use.rule.number], gaps[use.rule.number], at)
+                for use in cell.uses
+            )
+            if (int(rows[i][j]) - expected) % PRIME:
                 return False
     return True
 
 
+def _linear(setting: Setting) -> Setting:
+    """The setting with linear kinds alone."""
+    kinds = {
+        name: (kinds if "diagonal" in kinds else kinds & LINEAR_KINDS)
+        for name, kinds in setting.kinds.items()
+    }
+    return dataclasses.replace(setting, kinds=kinds)
+
+
+def _inverses(
+    statement: Statement, names: Names, values: Mapping[str, Rows], rng: random.Random
+) -> dict[str, Rows]:
+    """What stands for the inverse of each matrix.
+
+    The inverse of a diagonal one, the transpose of an orthogonal one, anything (of the linear
+    kinds) for the others.
+    """
+    result: dict[str, Rows] = {}
+    for name in names.matrices:
+        kinds = statement.setting.kinds_of(name)
+        if not kinds & {"invertible", "orthogonal"}:
+            continue
+        value = values[name]
+        if "diagonal" in kinds:
+            result[name + INVERSE] = Arithmetic(PRIME).inverse(value)
+        elif "orthogonal" in kinds:
+            result[name + INVERSE] = tuple(zip(*value, strict=True))
+        else:
+            size = len(value)
+            result[name + INVERSE] = draw(size, size, kinds & LINEAR_KINDS, rng)
+    return result
+
+
 def _gap(
-    statement: Statement, number: int, dims: Mapping[str, int], values: Mapping[str, Rows]
+    statement: Statement,
+    equation: Equation,
+    sizes: Mapping[str, int],
+    values: Mapping[str, Rows],
+    inverses: Mapping[str, Rows],
 ) -> Rows:
-    equation = statement.assume[number]
-    hypothesis = dataclasses.replace(statement, left=equation.left, right=equation.right, assume=())
-    left, right = both_sides(hypothesis, dims, values, PRIME)
+    """Left - right of an equation."""
+    evaluator = Evaluator(statement.setting, sizes, values, PRIME, inverses)
+    left, right = sides(evaluator, equation.left, equation.right)
     return tuple(
         tuple(int(x) - int(y) for x, y in zip(row, other, strict=True))
         for row, other in zip(left, right, strict=True)
@@ -78,41 +143,30 @@ def _gap(
 class _Numbers:
     """Index forms as numbers modulo the prime, by summing over all labels."""
 
-    def __init__(self, table: Table, dims: Mapping[str, int], values: Mapping[str, Rows]) -> None:
-        self.table, self.dims = table, dims
-        self.values = dict(values)
-        for name, value in values.items():
-            if len(value) == len(value[0]):
-                try:
-                    self.values[name + INVERSE] = Arithmetic(PRIME).inverse(value)
-                except Undefined:
-                    continue  # a singular matrix has no inverse to stand in a cofactor
+    def __init__(self, table: Table, sizes: Mapping[str, int], values: Mapping[str, Rows]) -> None:
+        self.table, self.sizes, self.values = table, sizes, values
 
-    def size(self, dim: Dim) -> int:
-        return int(dim) if str(dim).isdigit() else self.dims[str(dim)]
+    def size(self, dim: str) -> int:
+        return int(dim) if dim.isdigit() else self.sizes[dim]
 
-    def use(self, use: Use, gap: Rows, at: Mapping[int, int]) -> int:
+    def points(self, labels: Sequence[tuple[int, str]]) -> Iterator[dict[int, int]]:
+        """All values of labels."""
+        names = [label for label, _ in labels]
+        for choice in itertools.product(*(range(self.size(dim)) for _, dim in labels)):
+            yield dict(zip(names, choice, strict=True))
+
+    def use(self, use: Use, equation: Equation, gap: Rows, at: Mapping[int, int]) -> int:
         """Sum over the hypothesis's labels of cofactor * gap."""
-        rows, cols = len(gap), len(gap[0])
-        ranges = [range(rows)] if rows > 1 or len(use.labels) == 2 else []
-        if cols > 1 or len(use.labels) == 2:
-            ranges.append(range(cols))
-        if len(ranges) != len(use.labels):  # one label over a dimension that is 1 here
-            ranges = [range(max(rows, cols))] * len(use.labels)
+        shape = equation.right.shape if ex.is_zero_literal(equation.left) else equation.left.shape
         total = 0
-        for indices in itertools.product(*ranges):
-            point = {**at, **dict(zip(use.labels, indices, strict=True))}
-            i, j = self._position(indices, rows, cols)
-            total += self.poly(use.cofactor, point) * int(gap[i][j])
+        for own in self.points(use.rule.labels):
+            i = dims.position(use.rule.row, shape[0], self.sizes, own)
+            j = dims.position(use.rule.col, shape[1], self.sizes, own)
+            renamed = {
+                new: own[old] for (old, _), new in zip(use.rule.labels, use.labels, strict=True)
+            }
+            total += self.poly(use.cofactor, {**at, **renamed}) * int(gap[i][j])
         return total
-
-    @staticmethod
-    def _position(indices: Sequence[int], rows: int, cols: int) -> tuple[int, int]:
-        if len(indices) == 2:
-            return indices[0], indices[1]
-        if not indices:
-            return 0, 0
-        return (indices[0], 0) if cols == 1 and rows >= 1 else (0, indices[0])
 
     def poly(self, poly: Poly, at: Mapping[int, int]) -> int:
         total = 0
@@ -147,13 +201,25 @@ class _Numbers:
             point = {**at, **dict(zip(bound, choice, strict=True))}
             product = 1
             for head, slots in key:
-                factor = self._factor(head.name, head.fixed, [point[slot] for slot in slots])
+                factor = self._factor(head, [point[slot] for slot in slots])
                 product = product * factor % PRIME
             yield product
 
-    def _factor(self, name: str, fixed: tuple[int, ...], indices: Sequence[int]) -> int:
-        if len(fixed) == 1:  # a diagonal matrix kept as the vector of its diagonal
-            return int(self.values[name][indices[0]][indices[0]])
+    def _factor(self, head: Head, indices: Sequence[int]) -> int:
+        applied = self.table.function(head)
+        if applied is not None:
+            labels = range(-FAR, -FAR - len(indices), -1)
+            at = dict(zip(labels, indices, strict=True))
+            argument = self.poly(applied.at(self.table, tuple(labels)), at)
+            coefficients = [row[0] for row in self.values[applied.name]]
+            slope = [int(x) for x in derivative(coefficients, applied.order)]
+            return horner(slope, argument, PRIME)
+        if len(head.fixed) == 1:  # a diagonal matrix kept as the vector of its diagonal
+            return int(self.values[head.name][indices[0]][indices[0]])
         remaining = iter(indices)
-        row, col = (index if index >= 0 else next(remaining) for index in fixed)
-        return int(self.values[name][row][col])
+        row, col = (index if index >= 0 else next(remaining) for index in head.fixed)
+        return int(self.values[head.name][row][col])
+
+
+FAR = 2_000_000
+"""Labels that no polynomial has."""

@@ -7,13 +7,17 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.dims import Dim
+from nonmixing.algebra.expr import Expr
 from nonmixing.algebra.setting import Equation, Setting, Statement, gradient_velocity, project
 from nonmixing.algebra.text import FUNCTIONS, Scope, equation, parse, same_shape, split_equation
 from nonmixing.errors import ClaimFileError, ShapeError
 
-_SECTIONS = ("matrices", "kinds", "scalars", "define", "flow", "step", "claim")
+_SECTIONS = ("matrices", "kinds", "scalars", "functions", "define", "flow", "step", "claim")
 _VERDICTS = ("proved", "refuted", "undecided")
+
+MOST_DERIVATIVES = 4
+"""Derivatives of an opaque function that have a name."""
 
 TomlTable = Mapping[str, object]
 
@@ -71,7 +75,11 @@ def load_scope(document: TomlTable, where: str) -> Scope:
             f"{where}: {name!r} is a dimension and cannot be a matrix or a scalar as well; "
             "rename one"
         )
-    setting = Setting(matrices, _kinds(_table(document, "kinds", where), where), scalars)
+    functions = _functions(_table(document, "functions", where), where)
+    for name in sorted(set(functions) & {*matrices, *scalars, *dims}):
+        raise ClaimFileError(f"{where}: [functions] {name!r} is already declared; rename one")
+    kinds = _kinds(_table(document, "kinds", where), where)
+    setting = Setting(matrices, kinds, scalars, functions=functions)
     moving, stepping = bool(document.get("flow")), bool(document.get("step"))
     scope = Scope(setting, {}, moving, stepping)
     defined: dict[str, Expr] = {}
@@ -94,7 +102,7 @@ def load_scope(document: TomlTable, where: str) -> Scope:
     if stepping and not update:
         raise ClaimFileError(f"{where}: [step] needs [step.update] with each variable's new value")
     return Scope(
-        Setting(matrices, setting.kinds, scalars, velocity, update, defined),
+        Setting(matrices, kinds, scalars, velocity, update, defined, functions),
         defined,
         moving,
         stepping,
@@ -184,6 +192,23 @@ def _kinds(table: TomlTable, where: str) -> dict[str, frozenset[str]]:
             )
         kinds[name] = frozenset(cast("list[str]", many))
     return kinds
+
+
+def _functions(table: TomlTable, where: str) -> dict[str, tuple[str, int]]:
+    """Opaque elementwise functions; phi brings its derivatives dphi, ddphi, ... along."""
+    functions: dict[str, tuple[str, int]] = {}
+    for name, value in table.items():
+        if value != {}:
+            raise ClaimFileError(
+                f"{where}: [functions] {name}: expected {{}}, got {value!r}; its derivatives are "
+                f"called d{name}, dd{name}"
+            )
+        for order in range(MOST_DERIVATIVES + 1):
+            each = _name("d" * order + name, where, "functions")
+            if each in functions:
+                raise ClaimFileError(f"{where}: [functions] {each!r} is declared twice; rename one")
+            functions[each] = (name, order)
+    return functions
 
 
 def _flow(document: TomlTable, scope: Scope, where: str) -> dict[str, Expr]:

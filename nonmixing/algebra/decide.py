@@ -5,22 +5,26 @@ Proved for all dimensions, refuted by a small exact counterexample, or honestly 
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.abbreviate import in_short
-from nonmixing.algebra.certificate import check_certificate
+from nonmixing.algebra.certificate import Cell, check_certificate
+from nonmixing.algebra.dims import Dim, Index, NeedsExpansion
 from nonmixing.algebra.expand import Expander
-from nonmixing.algebra.expr import Dim
-from nonmixing.algebra.hypotheses import Reduction, Rule, orient, reduce
-from nonmixing.algebra.kinds import Kinds
-from nonmixing.algebra.readback import COL, ROW
+from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.hypotheses import Rule, Use, complete, expanded, orient, reduce
+from nonmixing.algebra.kinds import Kinds, equations
+from nonmixing.algebra.readback import ROW, Reader
 from nonmixing.algebra.refute import Counterexample, find_counterexample, probably_equal
 from nonmixing.algebra.sampling import feasible
-from nonmixing.algebra.setting import Statement, names_of
+from nonmixing.algebra.setting import Equation, Statement, names_of
 from nonmixing.algebra.terms import Component, Poly, Table, TooLarge
 
 DEFAULT_TIMEOUT = 60.0
@@ -52,6 +56,8 @@ class Decision:
         counterexample: when refuted.
         seconds: time taken.
         reason: why undecided, else "".
+        certificate: where hypotheses were used, left - right as the sum of cofactor * hypothesis;
+            that identity was checked at matrices that satisfy none of them.
     """
 
     id: str
@@ -63,6 +69,7 @@ class Decision:
     counterexample: Counterexample | None
     seconds: float
     reason: str = ""
+    certificate: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """True exactly when proved."""
@@ -109,6 +116,7 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
         counterexample,
         seconds,
         reason,
+        work.certificate if verdict == "proved" else (),
     )
 
 
@@ -136,28 +144,31 @@ class _Work:
         self.rng = random.Random(0)
         self.table = Table(tick=clock.tick)
         self.kinds = Kinds(statement.setting, self.table)
+        self.hypotheses = (
+            *statement.assume,
+            *equations(statement.setting, self.names.matrices),
+        )
         self.difference = ""
+        self.certificate: tuple[str, ...] = ()
 
     def run(self) -> _Outcome:
-        expander = Expander(self.statement.setting, self.table)
-        rows, cols = _shape(self.statement)
-        poly = self._normal(self._difference_at(expander, *_labels(rows, cols)))
-        reduction = Reduction(poly, ())
-        rules: tuple[Rule, ...] = ()
-        if self._is_zero(poly):
-            reduction = Reduction({}, ())
-        elif self.statement.assume:
-            rules = self._rules(expander)
-            reduction = reduce(self.table, poly, rules, self.kinds.impose, self.clock.tick)
-        if self._is_zero(reduction.remainder):
-            self._second_opinion(reduction)
+        try:
+            cells, rules = self._reduced(Expander(self.statement.setting, self.table))
+        except NeedsExpansion:
+            # Only taken apart, or only as numbers, do these dimensions make sense together.
+            self.difference = f"{self.statement.left_text} - ({self.statement.right_text})"
+            return self._by_sizes(LARGEST_SIZE, ())
+        left = [cell for cell in cells if not self._is_zero(cell[1])]
+        if not left:
+            self._second_opinion([cell for cell, _ in cells])
             return "proved", self._scope(), "0", None, ""
-        self.difference = in_short(
-            reduction.remainder, self.statement.setting, self.table, rows, cols
-        )
+        self.difference = self._shown([poly for _, poly in cells])
+        return self._by_sizes(max(self._largest(poly) for _, poly in left), rules)
+
+    def _by_sizes(self, largest: int, rules: tuple[Rule, ...]) -> _Outcome:
+        """What can be said where the sides are no equal index forms."""
         if self.names.integers and not self.statement.assume and self._equal_at_sizes():
-            return self._at_sizes(rows, cols)
-        largest = self._largest(reduction.remainder)
+            return self._at_sizes()
         found = find_counterexample(self.statement, self.names, largest, self.clock.tick)
         if found is not None:
             return "refuted", _already(found), self.difference, found, ""
@@ -165,10 +176,34 @@ class _Work:
 
     # --- forms ------------------------------------------------------------------------------------
 
-    def _difference_at(self, expander: Expander, r: int, c: int) -> Poly:
-        left, right = self.statement.left, self.statement.right
+    def _reduced(self, expander: Expander) -> tuple[list[tuple[Cell, Poly]], tuple[Rule, ...]]:
+        """For each cell of the difference what is left of it under the hypotheses."""
+        rules: tuple[Rule, ...] | None = None
+        cells: list[tuple[Cell, Poly]] = []
+        for r, c in _cells(expander, _shape(self.statement)):
+            poly = self._normal(
+                self._gap(expander, self.statement.left, self.statement.right, r, c)
+            )
+            uses: tuple[Use, ...] = ()
+            if poly and self.hypotheses:
+                if rules is None:
+                    rules = self._rules(expander)
+                first = reduce(self.table, poly, rules, self.kinds.impose, self.clock.tick)
+                poly, uses = self._normal(first.remainder), first.uses
+                if poly and self.statement.assume and not self._is_zero(poly):
+                    rules = complete(self.table, rules, self.kinds.impose, self.clock.tick)
+                    second = reduce(self.table, poly, rules, self.kinds.impose, self.clock.tick)
+                    poly = self._normal(second.remainder)
+                    uses = (*uses, *second.uses)
+            cells.append((Cell(r, c, expanded(self.table, uses)), poly))
+        return cells, rules or ()
+
+    def _gap(self, expander: Expander, left: Expr, right: Expr, r: Index, c: Index) -> Poly:
+        """Entry of left - right."""
         result = dict(expander.entry(left, r, c)) if not ex.is_zero_literal(left) else {}
         if not ex.is_zero_literal(right):
+            if not ex.is_zero_literal(left) and left.shape != right.shape:
+                raise NeedsExpansion  # equal as numbers, not in form
             self.table.add_to(result, expander.entry(right, r, c), -1)
         return result
 
@@ -180,20 +215,15 @@ class _Work:
 
     def _rules(self, expander: Expander) -> tuple[Rule, ...]:
         rules: list[Rule] = []
-        for number, equation in enumerate(self.statement.assume):
+        for number, equation in enumerate(self.hypotheses):
             left, right = equation.left, equation.right
             shape = right.shape if ex.is_zero_literal(left) else left.shape
-            r, c = _labels(*shape)
-            poly = dict(expander.entry(left, r, c)) if not ex.is_zero_literal(left) else {}
-            if not ex.is_zero_literal(right):
-                self.table.add_to(poly, expander.entry(right, r, c), -1)
-            poly = self._normal(poly)
-            labels = [
-                (label, str(dim)) for label, dim in zip((r, c), shape, strict=True) if label < 0
-            ]
-            rule = orient(self.table, poly, labels, number)
-            if rule is not None:
-                rules.append(rule)
+            for r, c in _cells(expander, shape):
+                poly = self._normal(self._gap(expander, left, right, r, c))
+                labels = (*dims.labels(r, shape[0]), *dims.labels(c, shape[1]))
+                rule = orient(self.table, poly, r, c, labels, number)
+                if rule is not None:
+                    rules.append(rule)
         return tuple(rules)
 
     # --- integer sizes ----------------------------------------------------------------------------
@@ -204,51 +234,56 @@ class _Work:
         Symbolic sizes are 1 to 3.
         """
         for size in (1, 2, 3):
-            dims = {dim: size + i % 2 for i, dim in enumerate(self.names.dims)}
-            if feasible(self.statement.setting, self.names, dims):
+            sizes = {dim: size + i % 2 for i, dim in enumerate(self.names.dims)}
+            if feasible(self.statement.setting, self.names, sizes):
                 self.clock.tick()
-                if not probably_equal(self.statement, self.names, dims, self.rng):
+                if not probably_equal(self.statement, self.names, sizes, self.rng):
                     return False
         return True
 
-    def _at_sizes(self, rows: Dim, cols: Dim) -> _Outcome:
+    def _at_sizes(self) -> _Outcome:
         """Expand the entries along integer dimensions and compare them one by one."""
         expander = Expander(self.statement.setting, self.table, expand_integers=True)
-        for r in expander.indices(rows, ROW):
-            for c in expander.indices(cols, COL):
+        try:
+            for r, c in _cells(expander, _shape(self.statement)):
                 self.clock.tick()
-                if not self._is_zero(self._difference_at(expander, r, c)):
+                gap = self._gap(expander, self.statement.left, self.statement.right, r, c)
+                if not self._is_zero(gap):
                     reason = (
                         "equal wherever it was tried at these sizes, "
                         "but not by the rules for the declared kinds"
                     )
                     return "undecided", "", self.difference, None, reason
-        sizes = ", ".join(map(str, self.names.integers))
+        except NeedsExpansion:
+            reason = "the dimensions agree as numbers only, and no counterexample was found"
+            return "undecided", "", self.difference, None, reason
+        many = "s" if len(self.names.integers) > 1 else ""
         every = f", every {', '.join(self.names.dims)}" if self.names.dims else ""
-        return (
-            "proved",
-            f"at the stated size{'s' if len(self.names.integers) > 1 else ''} {sizes}{every}",
-            "0",
-            None,
-            "",
-        )
+        sizes = ", ".join(map(str, self.names.integers))
+        return "proved", f"at the stated size{many} {sizes}{every}", "0", None, ""
 
     # --- second opinion ---------------------------------------------------------------------------
 
-    def _second_opinion(self, reduction: Reduction) -> None:
-        """Evaluate what was proved at random matrices of random unequal sizes modulo a prime."""
-        dims = self._random_sizes()
-        if dims is None:
+    def _second_opinion(self, cells: list[Cell]) -> None:
+        """Evaluate what was proved at random matrices of random unequal sizes modulo a prime.
+
+        Without equations at matrices of the declared kinds; and where hypotheses were used, the
+        identity with their cofactors at matrices that satisfy none of them.
+        """
+        sizes = self._random_sizes()
+        if sizes is None:
             return
-        if not self.statement.assume:
-            agreed = probably_equal(self.statement, self.names, dims, self.rng, draws=1)
-        else:
+        agreed = self.statement.assume or probably_equal(
+            self.statement, self.names, sizes, self.rng, draws=1
+        )
+        if agreed and any(cell.uses for cell in cells):
             agreed = check_certificate(
-                self.statement, self.names, dims, self.table, reduction.uses, self.rng
+                self.statement, self.hypotheses, self.names, sizes, self.table, cells, self.rng
             )
+            self.certificate = self._certificate(cells)
         if not agreed:
             raise Disagreement(
-                f"claim {self.statement.id!r}: proved, but the sides differ at {dims}; "
+                f"claim {self.statement.id!r}: proved, but the sides differ at {sizes}; "
                 "please report this"
             )
 
@@ -257,10 +292,47 @@ class _Work:
             sizes = self.rng.sample(
                 range(1, max(4, len(self.names.dims) + 2)), len(self.names.dims)
             )
-            dims = dict(zip(self.names.dims, sizes, strict=True))
-            if feasible(self.statement.setting, self.names, dims):
-                return dims
+            chosen = dict(zip(self.names.dims, sizes, strict=True))
+            if feasible(self.statement.setting, self.names, chosen):
+                return chosen
         return None
+
+    def _certificate(self, cells: list[Cell]) -> tuple[str, ...]:
+        """The identity left - right == sum of cofactor * hypothesis, in words."""
+        used = sorted({use.rule.number for cell in cells for use in cell.uses})
+        named = {number: f"H{place + 1}" for place, number in enumerate(used)}
+        lines = [f"{named[n]} := left - right of {self.hypotheses[n].says}" for n in used]
+        if len(cells) > 1:
+            return (*lines, f"left - right is made of these in {len(cells)} blocks")
+        (cell,) = cells
+        setting = self.statement.setting
+        shapes = {named[n]: _equation_shape(self.hypotheses[n]) for n in used}
+        wide = dataclasses.replace(setting, matrices={**setting.matrices, **shapes})
+        expander = Expander(wide, self.table)
+        total: Poly = {}
+        for use in cell.uses:
+            rule, name = use.rule, named[use.rule.number]
+            rows, cols = shapes[name]
+            try:
+                part = expander.entry(ex.symbol(name, rows, cols), rule.row, rule.col)
+            except NeedsExpansion:
+                return (*lines, "left - right is made of these, of products of dimensions")
+            for (old, _), new in zip(rule.labels, use.labels, strict=True):
+                part = self.table.rename(part, old, new)
+            part = self.table.multiply(use.cofactor, part)
+            for (_, dim), new in zip(rule.labels, use.labels, strict=True):
+                part = self.table.contract(part, new, dim)
+            self.table.add_to(total, part)
+        rows, cols = _shape(self.statement)
+        text = Reader(wide, self.table, rows, cols).text(self.table.settle(total))
+        return (*lines, f"left - right == {text}")
+
+    def _shown(self, polys: list[Poly]) -> str:
+        """The difference in matrix notation, in the file's abbreviations if that is shorter."""
+        rows, cols = _shape(self.statement)
+        if len(polys) == 1 and isinstance(rows, int | str) and isinstance(cols, int | str):
+            return in_short(polys[0], self.statement.setting, self.table, rows, cols)
+        return f"{self.statement.left_text} - ({self.statement.right_text})"
 
     # --- words ------------------------------------------------------------------------------------
 
@@ -288,12 +360,13 @@ class _Work:
         return min(most, LARGEST_SIZE)
 
     def _why_undecided(self, rules: tuple[Rule, ...]) -> str:
-        if len(rules) < len(self.statement.assume):
+        usable = {rule.number for rule in rules}
+        if not usable.issuperset(range(len(self.statement.assume))):
             return (
                 "an assumption could not be used as a rule, and no counterexample was found; "
                 "left - right is what remains"
             )
-        if self.statement.assume or self.kinds.pairs:
+        if self.hypotheses:
             return "the rules of the hypotheses do not settle it, and no counterexample was found"
         return (
             "the sides differ as index forms, "
@@ -301,16 +374,20 @@ class _Work:
         )
 
 
-def _labels(rows: Dim, cols: Dim) -> tuple[int, int]:
-    """Row and column index of a matrix of that shape.
-
-    Free labels, and the constant 0 along dimension 1.
-    """
-    return (0 if rows == 1 else ROW), (0 if cols == 1 else COL)
+def _cells(expander: Expander, shape: tuple[Dim, Dim]) -> Iterator[tuple[Index, Index]]:
+    """Row and column indices that together cover a matrix: one pair, or one for each block."""
+    rows, cols = shape
+    for r in expander.indices(rows, ROW):
+        for c in expander.indices(cols, ROW - dims.width(rows)):
+            yield r, c
 
 
 def _shape(statement: Statement) -> tuple[Dim, Dim]:
     return statement.right.shape if ex.is_zero_literal(statement.left) else statement.left.shape
+
+
+def _equation_shape(equation: Equation) -> tuple[Dim, Dim]:
+    return equation.right.shape if ex.is_zero_literal(equation.left) else equation.left.shape
 
 
 def _already(found: Counterexample) -> str:

@@ -6,12 +6,17 @@ and derivatives are dual numbers (value + e * tangent, e^2 = 0), nested where de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from math import prod
 from operator import mul
 
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra import dims
+from nonmixing.algebra.dims import Dim
+from nonmixing.algebra.expr import INVERSE, Expr
 from nonmixing.algebra.setting import Setting
 
 Number = int | Fraction
@@ -124,17 +129,28 @@ def _diagpart(a: Rows) -> list[list[Number]]:
     return [[x if i == j else 0 for j, x in enumerate(row)] for i, row in enumerate(a)]
 
 
+def _kron(a: Rows, b: Rows) -> list[list[Number]]:
+    return [[x * y for x in row for y in other] for row in a for other in b]
+
+
+def _face(a: Rows, b: Rows) -> list[list[Number]]:
+    return [[x * y for x in row for y in other] for row, other in zip(a, b, strict=True)]
+
+
 _LINEAR: Mapping[str, Callable[[Rows], Iterable[Iterable[Number]]]] = {
     "T": _transpose,
     "tr": _trace,
     "total": _total,
     "diag": _diag,
     "diagpart": _diagpart,
+    "vec": lambda a: [[x] for column in zip(*a, strict=True) for x in column],
 }
 _BILINEAR: Mapping[str, Callable[[Rows, Rows], Iterable[Iterable[Number]]]] = {
     "matmul": _matmul,
     "times": _elementwise,
     "scale": _scale,
+    "kron": _kron,
+    "face": _face,
 }
 
 
@@ -143,20 +159,24 @@ class Evaluator:
 
     Args:
         setting: gives velocities and updates their meaning.
-        dims: size of each symbolic dimension.
+        sizes: size of each symbolic dimension.
         values: value of each matrix and (1 x 1) of each scalar.
         prime: evaluate modulo this prime; exact rationals if None.
+        inverses: what stands for the inverses of matrices, by name with `INVERSE`; the inverses
+            themselves where it has none.
     """
 
     def __init__(
         self,
         setting: Setting,
-        dims: Mapping[str, int],
+        sizes: Mapping[str, int],
         values: Mapping[str, Rows],
         prime: int | None = None,
+        inverses: Mapping[str, Rows] | None = None,
     ) -> None:
+        self.inverses = inverses or {}
         self.setting = setting
-        self.dims = dims
+        self.dims = sizes
         self.values: dict[str, Value] = dict(values)
         self.ring = Arithmetic(prime)
         self._depth = 0
@@ -174,7 +194,7 @@ class Evaluator:
 
     def size(self, dim: Dim) -> int:
         """A dimension's size here."""
-        return dim if isinstance(dim, int) else self.dims[dim]
+        return dims.size(dim, self.dims)
 
     # --- one operation each -----------------------------------------------------------------------
 
@@ -190,6 +210,10 @@ class Evaluator:
             return values[str(data)]
         if op in ("d", "after", "D", "grad"):
             return self._calculus(expr, values, memo)
+        if op == "expect":
+            return self._mean(expr, values)
+        if op == "inv" and self.inverses:
+            return self._given_inverse(expr.args[0], values, memo)
         args = [self._value(arg, values, memo) for arg in expr.args]
         if op in _BILINEAR:
             return self._bilinear(_BILINEAR[op], args[0], args[1])
@@ -207,6 +231,11 @@ class Evaluator:
                 for _ in range(data):
                     result = self._bilinear(_elementwise, result, args[0])
                 return result
+            case "hstack" | "vstack" | "blkdiag":
+                return self._blocks(expr, args)
+            case "apply":
+                assert isinstance(data, tuple)
+                return self._apply(expr, data, args[0], values)
             case "inv" | "reciprocal":
                 return self._inverse(args[0])
             case "number":
@@ -228,6 +257,79 @@ class Evaluator:
 
     def _constant(self, expr: Expr, entry: int) -> Rows:
         return tuple((entry,) * self.size(expr.cols) for _ in range(self.size(expr.rows)))
+
+    def _blocks(self, expr: Expr, args: Sequence[Value]) -> Value:
+        """Blocks, as a sum of matrices with one block each."""
+        height, breadth = self.size(expr.rows), self.size(expr.cols)
+        total: Value = self._constant(expr, 0)
+        top = left = 0
+        for arg, value in zip(expr.args, args, strict=True):
+
+            def placed(block: Rows, top: int = top, left: int = left) -> list[list[Number]]:
+                whole: list[list[Number]] = [[0] * breadth for _ in range(height)]
+                for i, row in enumerate(block):
+                    whole[top + i][left : left + len(row)] = row
+                return whole
+
+            total = self._add(total, self._linear(placed, value))
+            if expr.op != "hstack":
+                top += self.size(arg.rows)
+            if expr.op != "vstack":
+                left += self.size(arg.cols)
+        return total
+
+    def _apply(
+        self, expr: Expr, which: tuple[str, int], value: Value, values: Mapping[str, Value]
+    ) -> Value:
+        """A polynomial, entry by entry, by Horner's rule."""
+        column = values[which[0]]
+        assert not isinstance(column, Dual)
+        coefficients = derivative([row[0] for row in column], which[1])
+        total: Value = self._constant(expr, 0)
+        for coefficient in reversed(coefficients):
+            total = self._bilinear(_elementwise, total, value)
+            constant = self._bilinear(_scale, ((coefficient,),), self._constant(expr, 1))
+            total = self._add(total, constant)
+        return total
+
+    def _mean(self, expr: Expr, values: Mapping[str, Value]) -> Value:
+        """Mean over a Gaussian column, by a rational rule that is exact to the degree."""
+        name = str(expr.data)
+        nodes, weights = gaussian_rule(degree(expr.args[0], name))
+        size = self.size(expr.args[1].rows)
+        if len(nodes) ** size > MAX_POINTS:
+            raise Undefined("too many points to average over")
+        total: Value = self._constant(expr, 0)
+        for choice in itertools.product(range(len(nodes)), repeat=size):
+            weight = prod((weights[i] for i in choice), start=Fraction(1))
+            column = self.ring.rows([[nodes[i]] for i in choice])
+            value = self._value(expr.args[0], {**values, name: column}, {})
+            factor = self.ring.rows([[weight]])
+            total = self._add(total, self._bilinear(_scale, factor, value))
+        return total
+
+    def _given_inverse(
+        self, inside: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]
+    ) -> Value:
+        """An inverse made of the given inverses of symbols."""
+        match inside.op:
+            case "symbol" if f"{inside.data}{INVERSE}" in self.inverses:
+                given = self.inverses[f"{inside.data}{INVERSE}"]
+                return self._inverse(self._value(inside, values, memo), given)
+            case "matmul":
+                left, right = (self._given_inverse(arg, values, memo) for arg in inside.args)
+                return self._bilinear(_matmul, right, left)
+            case "T":
+                return self._linear(_transpose, self._given_inverse(inside.args[0], values, memo))
+            case "scale":
+                factor = self._inverse(self._value(inside.args[0], values, memo))
+                return self._bilinear(
+                    _scale, factor, self._given_inverse(inside.args[1], values, memo)
+                )
+            case "inv":
+                return self._value(inside.args[0], values, memo)
+            case _:
+                return self._inverse(self._value(inside, values, memo))
 
     # --- dual numbers -----------------------------------------------------------------------------
 
@@ -264,10 +366,10 @@ class Evaluator:
         tangent = parts[0] if len(parts) == 1 else self._add(parts[0], parts[1])
         return Dual(level, self._bilinear(f, a0, b0), tangent)
 
-    def _inverse(self, a: Value) -> Value:
+    def _inverse(self, a: Value, given: Rows | None = None) -> Value:
         if not isinstance(a, Dual):
-            return self.ring.inverse(a)
-        value = self._inverse(a.value)
+            return self.ring.inverse(a) if given is None else given
+        value = self._inverse(a.value, given)
         inner = self._bilinear(_matmul, value, self._bilinear(_matmul, a.tangent, value))
         return Dual(a.level, value, self._bilinear(_scale, ((-1,),), inner))
 
@@ -330,3 +432,55 @@ def _split(value: Value, level: int) -> tuple[Value, Value | None]:
     if isinstance(value, Dual) and value.level == level:
         return value.value, value.tangent
     return value, None
+
+
+MAX_POINTS = 4_000
+"""Most points at which a mean is taken."""
+
+
+def derivative(coefficients: Sequence[Number], order: int) -> list[Number]:
+    """Coefficients of a polynomial's derivative, lowest first."""
+    result = list(coefficients)
+    for _ in range(order):
+        result = [k * x for k, x in enumerate(result)][1:]
+    return result
+
+
+def horner(coefficients: Sequence[int], x: int, prime: int) -> int:
+    """Value of a polynomial modulo a prime."""
+    value = 0
+    for coefficient in reversed(coefficients):
+        value = (value * x + coefficient) % prime
+    return value
+
+
+@cache
+def gaussian_rule(order: int) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+    """Integer nodes and rational weights with the Gaussian moments up to an order."""
+    nodes = tuple((k + 1) // 2 * (1 if k % 2 else -1) for k in range(order + 1))
+    moments = [0 if k % 2 else prod(range(1, k, 2)) for k in range(order + 1)]
+    vandermonde = tuple(tuple(Fraction(x) ** k for x in nodes) for k in range(order + 1))
+    inverse = Arithmetic().inverse(vandermonde)
+    weights = tuple(
+        Fraction(sum(w * m for w, m in zip(row, moments, strict=True))) for row in inverse
+    )
+    return nodes, weights
+
+
+def degree(expr: Expr, name: str) -> int:
+    """A bound on the degree of an expression in a matrix."""
+    inside = [degree(arg, name) for arg in expr.args]
+    match expr.op:
+        case "symbol":
+            return int(expr.data == name)
+        case "matmul" | "times" | "scale" | "kron" | "face":
+            return sum(inside)
+        case "power":
+            assert isinstance(expr.data, int)
+            return expr.data * inside[0]
+        case "D":
+            return inside[0] + inside[1]
+        case "inv" | "reciprocal" | "apply" | "d" | "after" if any(inside):
+            raise Undefined(f"the mean of {expr.op} of the variable is not known")
+        case _:
+            return max(inside, default=0)

@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
+from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.canonical import Factor, Head
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.dims import Block, Dim, Index
+from nonmixing.algebra.expr import INVERSE, Expr
+from nonmixing.algebra.gaussian import gaussian_mean
 from nonmixing.algebra.setting import Setting
 from nonmixing.algebra.terms import Atom, Component, Entry, Poly, Reciprocal, Scalar, Table
 from nonmixing.errors import InputError
 
-INVERSE = "^-1"
-"""Suffix of the head that stands for a symbol's inverse; no identifier can end in it."""
-
-Motion = Mapping[str, Callable[[int, int], Poly]]
+Motion = Mapping[str, Callable[[Index, Index], Poly]]
 """What each moving matrix moves by, as a function of the two indices."""
 
 
@@ -35,7 +35,7 @@ class Expander:
         self.setting = setting
         self.table = table
         self.expand_integers = expand_integers
-        self._known: dict[tuple[Expr, int, int], Poly] = {}
+        self._known: dict[tuple[Expr, Index, Index], Poly] = {}
         self._flow: Motion = {
             name: self._entries(velocity) for name, velocity in setting.velocity.items()
         }
@@ -43,39 +43,59 @@ class Expander:
             name: self._entries(update) for name, update in setting.update.items()
         }
 
-    def _entries(self, expr: Expr) -> Callable[[int, int], Poly]:
+    def _entries(self, expr: Expr) -> Callable[[Index, Index], Poly]:
         return lambda row, col: self.entry(expr, row, col)
 
     # --- indices ----------------------------------------------------------------------------------
 
-    def indices(self, dim: Dim, label: int) -> Iterable[int]:
-        """The values an index over this dimension takes: the label, or constants."""
-        if dim == 1:
-            return (0,)
-        if isinstance(dim, int) and self.expand_integers:
-            return range(dim)
-        return (label,)
+    def indices(self, dim: Dim, label: int) -> Iterable[Index]:
+        """The values that a free index over a dimension takes, with labels from `label` down."""
+        return (index for index, _ in dims.indices(dim, label, self.expand_integers))
 
-    def _sum(self, dim: Dim, label: int, summand: Callable[[int], Poly]) -> Poly:
+    def _sum(self, dim: Dim, label: int, summand: Callable[[Index], Poly]) -> Poly:
         result: Poly = {}
-        for index in self.indices(dim, label):
+        for index, labels in dims.indices(dim, label, self.expand_integers):
             part = summand(index)
-            self.table.add_to(
-                result, self.table.contract(part, index, str(dim)) if index < 0 else part
-            )
+            for each, over in labels:
+                part = self.table.contract(part, each, over)
+            self.table.add_to(result, part)
         return result
+
+    def _delta(self, one: Index, other: Index) -> Poly:
+        """Kronecker delta of two indices over one dimension."""
+        if isinstance(one, int) and isinstance(other, int):
+            return self.table.delta(one, other)
+        if isinstance(one, Block) and isinstance(other, Block):
+            return self._delta(one.index, other.index) if one.number == other.number else {}
+        if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+            result = self.table.constant(1)
+            for x, y in zip(one, other, strict=True):
+                result = self.table.multiply(result, self._delta(x, y))
+            return result
+        raise dims.NeedsExpansion
+
+    def _over(self, index: Index, dim: Dim, other: Dim) -> Index:
+        """The index, for a dimension that is the same number as its own, maybe in other form."""
+        if dim != other:
+            raise dims.NeedsExpansion
+        return index
 
     # --- entries ----------------------------------------------------------------------------------
 
-    def entry(self, expr: Expr, r: int, c: int) -> Poly:
-        """Entry (r, c) of an expression, with every matrix taken as a general one."""
+    def entry(self, expr: Expr, r: Index, c: Index) -> Poly:
+        """Entry (r, c) of an expression, with every matrix taken as a general one.
+
+        Raises:
+            NeedsExpansion: an index over an integer must be taken apart first, or dimensions agree
+                as numbers only.
+        """
         key = (expr, r, c)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._entry(expr, r, c)
         return known
 
-    def _entry(self, expr: Expr, r: int, c: int) -> Poly:
+    def _entry(self, expr: Expr, r: Index, c: Index) -> Poly:
         table, args = self.table, expr.args
         match expr.op:
             case "number":
@@ -86,12 +106,11 @@ class Expander:
                 return table.dimension(str(expr.data))
             case "symbol":
                 return self._symbol(str(expr.data), expr.rows, expr.cols, r, c)
-            case "add":
-                return table.add(*(self.entry(arg, r, c) for arg in args))
+            case "add" | "times":
+                parts = [self._like(expr, arg, r, c) for arg in args]
+                return table.add(*parts) if expr.op == "add" else table.multiply(*parts)
             case "scale":
                 return table.multiply(self.entry(args[0], 0, 0), self.entry(args[1], r, c))
-            case "times":
-                return table.multiply(self.entry(args[0], r, c), self.entry(args[1], r, c))
             case "power":
                 return table.power(self.entry(args[0], r, c), _integer(expr))
             case "reciprocal":
@@ -99,45 +118,89 @@ class Expander:
             case "T":
                 return self.entry(args[0], c, r)
             case "diag":
-                return table.multiply(table.delta(r, c), self.entry(args[0], r, 0))
+                return table.multiply(self._delta(r, c), self.entry(args[0], r, 0))
             case "diagpart":
-                return table.multiply(table.delta(r, c), self.entry(args[0], r, r))
+                return table.multiply(self._delta(r, c), self.entry(args[0], r, r))
             case "inv":
                 return self._inverse(args[0], r, c)
             case "eye":
-                return table.delta(r, c)
+                return self._delta(r, c)
             case "ones":
                 return table.constant(1)
             case "zeros":
                 return {}
             case "matmul" | "tr" | "total":
                 return self._summed(expr, r, c)
+            case "kron" | "vec" | "face" | "hstack" | "vstack" | "blkdiag":
+                return self._shaped(expr, r, c)
             case _:
                 return self._calculus(expr, r, c)
 
-    def _summed(self, expr: Expr, r: int, c: int) -> Poly:
+    def _like(self, expr: Expr, arg: Expr, r: Index, c: Index) -> Poly:
+        """Entry of an argument of the expression's own shape."""
+        return self.entry(
+            arg, self._over(r, expr.rows, arg.rows), self._over(c, expr.cols, arg.cols)
+        )
+
+    def _summed(self, expr: Expr, r: Index, c: Index) -> Poly:
         """Entry of an operation that sums over an index."""
         inside = expr.args[0]
-        below = _below(r, c)
+        below = dims.lowest(r, c) - 1
         if expr.op == "matmul":
             right = expr.args[1]
-            return self._sum(
-                inside.cols,
-                below,
-                lambda k: self.table.multiply(self.entry(inside, r, k), self.entry(right, k, c)),
-            )
+
+            def product(k: Index) -> Poly:
+                return self.table.multiply(
+                    self.entry(inside, r, k),
+                    self.entry(right, self._over(k, inside.cols, right.rows), c),
+                )
+
+            return self._sum(inside.cols, below, product)
         if expr.op == "tr":
-            return self._sum(inside.rows, below, lambda k: self.entry(inside, k, k))
+            return self._sum(
+                inside.rows,
+                below,
+                lambda k: self.entry(inside, k, self._over(k, inside.rows, inside.cols)),
+            )
+        further = below - dims.width(inside.rows)
         return self._sum(
             inside.rows,
             below,
-            lambda i: self._sum(inside.cols, below - 1, lambda j: self.entry(inside, i, j)),
+            lambda i: self._sum(inside.cols, further, lambda j: self.entry(inside, i, j)),
         )
 
-    def _calculus(self, expr: Expr, r: int, c: int) -> Poly:
-        """Entry of a derivative or of a step."""
+    def _shaped(self, expr: Expr, r: Index, c: Index) -> Poly:
+        """Entry of a Kronecker product or of blocks."""
         args = expr.args
-        below = _below(r, c)
+        match expr.op:
+            case "kron":
+                left, right = args
+                i, k = dims.split(r, left.rows, right.rows)
+                j, m = dims.split(c, left.cols, right.cols)
+                return self.table.multiply(self.entry(left, i, j), self.entry(right, k, m))
+            case "vec":
+                j, i = dims.split(r, args[0].cols, args[0].rows)
+                return self.entry(args[0], i, j)
+            case "face":
+                left, right = args
+                i, j = dims.split(c, left.cols, right.cols)
+                row = self._over(r, left.rows, right.rows)
+                return self.table.multiply(self.entry(left, r, i), self.entry(right, row, j))
+            case "hstack":
+                place, j = dims.block(c, tuple(arg.cols for arg in args))
+                return self.entry(args[place], self._over(r, expr.rows, args[place].rows), j)
+            case "vstack":
+                place, i = dims.block(r, tuple(arg.rows for arg in args))
+                return self.entry(args[place], i, self._over(c, expr.cols, args[place].cols))
+            case _:
+                place, i = dims.block(r, tuple(arg.rows for arg in args))
+                other, j = dims.block(c, tuple(arg.cols for arg in args))
+                return self.entry(args[place], i, j) if place == other else {}
+
+    def _calculus(self, expr: Expr, r: Index, c: Index) -> Poly:
+        """Entry of a derivative, of a step, of a mean, or of an opaque function."""
+        args = expr.args
+        below = dims.lowest(r, c) - 1
         match expr.op:
             case "d":
                 return self.along(self.entry(args[0], r, c), self._flow, below)
@@ -150,23 +213,38 @@ class Expander:
                 return self.along(
                     self.entry(args[0], 0, 0), {str(expr.data): self._unit(r, c)}, below
                 )
+            case "expect":
+                return gaussian_mean(self.table, self.entry(args[0], r, c), str(expr.data))
+            case "apply":
+                name, order = _function(expr)
+                labelled = tuple(
+                    (label, over)
+                    for index, dim in ((r, expr.rows), (c, expr.cols))
+                    for label, over in dims.labels(index, dim)
+                )
+                labels, over = dict(labelled).keys(), dict(labelled).values()
+                return self.table.applied(
+                    name, order, self.entry(args[0], r, c), tuple(labels), tuple(over)
+                )
             case other:
                 raise InputError(f"the operation {other!r} is not in the language")
 
-    def _unit(self, r: int, c: int) -> Callable[[int, int], Poly]:
+    def _unit(self, r: Index, c: Index) -> Callable[[Index, Index], Poly]:
         """The motion of the single entry (r, c)."""
-        return lambda i, j: self.table.multiply(self.table.delta(i, r), self.table.delta(j, c))
+        return lambda i, j: self.table.multiply(self._delta(i, r), self._delta(j, c))
 
-    def _symbol(self, name: str, rows: Dim, cols: Dim, r: int, c: int) -> Poly:
+    def _symbol(self, name: str, rows: Dim, cols: Dim, r: Index, c: Index) -> Poly:
+        if not isinstance(r, int) or not isinstance(c, int):
+            raise dims.NeedsExpansion
         if r >= 0 and c >= 0:
             return self.table.of(Entry(name, r, c))
         fixed = (r if r >= 0 else -1, c if c >= 0 else -1)
-        dims = tuple(str(dim) for dim, index in ((rows, r), (cols, c)) if index < 0)
+        over = tuple(str(dim) for dim, index in ((rows, r), (cols, c)) if index < 0)
         slots = tuple(index for index in (r, c) if index < 0)
-        sign, mono = self.table.product([(Head(name, fixed, dims), slots)])
+        sign, mono = self.table.product([(Head(name, fixed, over), slots)])
         return {mono: sign}
 
-    def _inverse(self, inside: Expr, r: int, c: int) -> Poly:
+    def _inverse(self, inside: Expr, r: Index, c: Index) -> Poly:
         """Entry of an inverse.
 
         Of an invertible symbol, or of products, transposes and multiples of such.
@@ -178,7 +256,7 @@ class Expander:
             case "symbol" if kinds & {"invertible", "orthogonal"}:
                 return self._symbol(f"{inside.data}{INVERSE}", inside.rows, inside.cols, r, c)
             case "eye":
-                return self.table.delta(r, c)
+                return self._delta(r, c)
             case "inv":
                 return self.entry(inside.args[0], r, c)
             case "T":
@@ -190,7 +268,7 @@ class Expander:
                 left, right = inside.args
                 return self._sum(
                     left.rows,
-                    _below(r, c),
+                    dims.lowest(r, c) - 1,
                     lambda k: self.table.multiply(
                         self._inverse(right, r, k), self._inverse(left, k, c)
                     ),
@@ -223,7 +301,9 @@ class Expander:
             case _:
                 return None
 
-    def _factor_motion(self, name: str, i: int, j: int, motion: Motion, below: int) -> Poly | None:
+    def _factor_motion(
+        self, name: str, i: Index, j: Index, motion: Motion, below: int
+    ) -> Poly | None:
         """What the factor name[i, j] moves by; None if it stands still."""
         if name in motion:
             return motion[name](i, j)
@@ -235,7 +315,7 @@ class Expander:
         step = motion[base]
         table = self.table
 
-        def inner(k: int) -> Poly:
+        def inner(k: Index) -> Poly:
             left = self._symbol(name, rows, rows, i, k)
             return self._sum(
                 rows,
@@ -251,12 +331,27 @@ class Expander:
         result: Poly = {}
         moved_any = False
         for position, (head, slots) in enumerate(key):
-            if head.name not in motion and head.name.removesuffix(INVERSE) not in motion:
+            applied = self.table.function(head)
+            base = head.name.removesuffix(INVERSE)
+            if applied is None and head.name not in motion and base not in motion:
                 continue
             moved_any = True
-            rest, opened, free = _open(key, (position,), below)
-            i, j = _two_indices(head, tuple(free.get(label, label) for label in slots))
-            change = self._factor_motion(head.name, i, j, motion, below - len(opened))
+            rest, opened, free = open_factors(key, (position,), below)
+            labels = tuple(free.get(label, label) for label in slots)
+            lower = below - len(opened)
+            if applied is None:
+                i, j = _two_indices(head, labels)
+                change = self._factor_motion(head.name, i, j, motion, lower)
+            else:  # phi(z)' = phi'(z) z'
+                inside = self.along(applied.at(self.table, labels), motion, lower)
+                slope = self.table.applied(
+                    applied.name,
+                    applied.order + 1,
+                    applied.at(self.table, labels),
+                    labels,
+                    head.dims,
+                )
+                change = self.table.multiply(slope, inside) if inside else None
             if not change:
                 continue
             sign, mono = self.table.product(rest)
@@ -280,6 +375,8 @@ class Expander:
                     return values[name](row, col) if name in values else None
                 case Component(key):
                     return self._component_substitute(key, values, below)
+                case Reciprocal(items):
+                    return self.table.reciprocal(self.substitute(dict(items), values, below))
                 case _:
                     return None
 
@@ -297,27 +394,33 @@ class Expander:
     ) -> Poly | None:
         for head, _ in key:
             self._refuse_inverse(head.name, values)
-        places = tuple(i for i, (head, _) in enumerate(key) if head.name in values)
+        places = tuple(
+            i
+            for i, (head, _) in enumerate(key)
+            if head.name in values or self.table.function(head) is not None
+        )
         if not places:
             return None
-        rest, opened, free = _open(key, places, below)
+        rest, opened, free = open_factors(key, places, below)
         sign, mono = self.table.product(rest)
         poly: Poly = {mono: sign} if sign else {}
         for place in places:
             head, slots = key[place]
-            i, j = _two_indices(head, tuple(free.get(label, label) for label in slots))
-            poly = self.table.multiply(poly, values[head.name](i, j))
+            labels = tuple(free.get(label, label) for label in slots)
+            applied = self.table.function(head)
+            if applied is None:
+                value = values[head.name](*_two_indices(head, labels))
+            else:
+                lower = below - len(opened)
+                inside = self.substitute(applied.at(self.table, labels), values, lower)
+                value = self.table.applied(applied.name, applied.order, inside, labels, head.dims)
+            poly = self.table.multiply(poly, value)
         result: Poly = {}
         self._close(result, poly, opened)
         return result
 
 
-def _below(r: int, c: int) -> int:
-    """The label from which downwards none is in use."""
-    return min(r, c, -2) - 1
-
-
-def _open(
+def open_factors(
     key: tuple[Factor, ...], places: tuple[int, ...], below: int
 ) -> tuple[list[Factor], list[tuple[int, str]], dict[int, int]]:
     """Take factors out of a component.
@@ -347,6 +450,12 @@ def _two_indices(head: Head, slots: tuple[int, ...]) -> tuple[int, int]:
     remaining = iter(slots)
     row, col = (fixed if fixed >= 0 else next(remaining) for fixed in head.fixed)
     return row, col
+
+
+def _function(expr: Expr) -> tuple[str, int]:
+    if not isinstance(expr.data, tuple):
+        raise TypeError(f"an apply node holds {expr.data!r}")
+    return expr.data
 
 
 def _fraction(expr: Expr) -> Fraction:

@@ -26,6 +26,14 @@ grad          f (1 x 1), data: name     Frobenius gradient of f, every entry of 
 D             F, H, data: name          directional derivative of F in the variable along H
 d             one                       derivative along the flow of the setting
 after         one                       value after one step of the setting
+kron          two                       Kronecker product
+vec           one                       the columns, stacked
+face          two of equally many rows  face-splitting (row-wise Kronecker) product
+hstack        of equally many rows      side by side
+vstack        of equally many columns   one below the other
+blkdiag       two or more               block-diagonal matrix
+apply         one, data: (name, order)  an opaque function or derivative of it, elementwise
+expect        F, x                      mean of F over a standard Gaussian column x
 ============  ========================  ============================================================
 """
 
@@ -34,6 +42,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from nonmixing.algebra import dims
+from nonmixing.algebra.dims import Dim, same_size
 from nonmixing.errors import InputError, ShapeError
 
 __all__ = [
@@ -41,16 +51,24 @@ __all__ = [
     "Expr",
     "add",
     "after",
+    "apply",
+    "blkdiag",
+    "contract",
     "d",
     "diag",
     "diagpart",
     "dimension",
     "directional",
+    "expect",
     "eye",
+    "face_splitting",
+    "fits",
     "grad",
+    "hstack",
     "inner",
     "inv",
     "is_zero_literal",
+    "kron",
     "matmul",
     "multiply",
     "negative",
@@ -64,15 +82,19 @@ __all__ = [
     "subtract",
     "sym",
     "symbol",
+    "tensor",
     "times",
     "total",
     "tr",
     "transpose",
+    "vec",
+    "vstack",
     "zeros",
 ]
 
-Dim = int | str
-"""A dimension: a positive integer or the name of a symbol."""
+
+INVERSE = "^-1"
+"""Suffix of the name that stands for a symbol's inverse; no identifier can end in it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +103,7 @@ class Expr:
 
     op: str
     args: tuple[Expr, ...] = ()
-    data: str | int | Fraction | None = None
+    data: str | int | Fraction | tuple[str, int] | None = None
     rows: Dim = 1
     cols: Dim = 1
     _hash: int = field(default=0, init=False)
@@ -129,6 +151,11 @@ def spell(expr: Expr) -> str:
     return f"{text} ({expr.rows} x {expr.cols})"
 
 
+def fits(left: Expr, right: Expr) -> bool:
+    """Whether two values have one shape, whatever their dimensions are."""
+    return same_size(left.rows, right.rows) and same_size(left.cols, right.cols)
+
+
 def number(value: int | Fraction) -> Expr:
     """A rational number."""
     return Expr("number", data=Fraction(value))
@@ -141,7 +168,16 @@ def scalar(name: str) -> Expr:
 
 def dimension(dim: Dim) -> Expr:
     """A dimension used as a number."""
-    return number(dim) if isinstance(dim, int) else Expr("dim", data=dim)
+    if isinstance(dim, int):
+        return number(dim)
+    if isinstance(dim, str):
+        return Expr("dim", data=dim)
+    parts = dim.factors if isinstance(dim, dims.Product) else dim.parts
+    combine = multiply if isinstance(dim, dims.Product) else add
+    result = dimension(parts[0])
+    for part in parts[1:]:
+        result = combine(result, dimension(part))
+    return result
 
 
 def symbol(name: str, rows: Dim, cols: Dim) -> Expr:
@@ -161,7 +197,7 @@ def add(*terms: Expr) -> Expr:
         return terms[0]
     first = parts[0]
     for term in parts[1:]:
-        if term.shape != first.shape:
+        if not fits(term, first):
             raise ShapeError(
                 f"cannot add {spell(first)} and {spell(term)}: "
                 "the shapes differ (there is no broadcasting)"
@@ -183,7 +219,7 @@ def negative(expr: Expr) -> Expr:
 
 def subtract(left: Expr, right: Expr) -> Expr:
     """Difference."""
-    if not is_zero_literal(left) and not is_zero_literal(right) and left.shape != right.shape:
+    if not is_zero_literal(left) and not is_zero_literal(right) and not fits(left, right):
         raise ShapeError(
             f"cannot subtract {spell(right)} from {spell(left)}: "
             "the shapes differ (there is no broadcasting)"
@@ -193,7 +229,7 @@ def subtract(left: Expr, right: Expr) -> Expr:
 
 def times(left: Expr, right: Expr) -> Expr:
     """Elementwise product of two matrices of one shape."""
-    if left.shape != right.shape:
+    if not fits(left, right):
         raise ShapeError(
             f"cannot multiply {spell(left)} and {spell(right)} elementwise: the shapes differ "
             "(use @ for the matrix product)"
@@ -255,7 +291,7 @@ def _refuse_matrices_in_denominator(expr: Expr) -> None:
 
 def matmul(left: Expr, right: Expr) -> Expr:
     """Matrix product."""
-    if left.cols != right.rows:
+    if not same_size(left.cols, right.rows):
         raise ShapeError(
             f"cannot multiply {spell(left)} @ {spell(right)}: "
             f"the inner dimensions are {left.cols} and {right.rows}"
@@ -273,7 +309,7 @@ def transpose(expr: Expr) -> Expr:
 
 
 def _square(expr: Expr, what: str) -> None:
-    if expr.rows != expr.cols:
+    if not same_size(expr.rows, expr.cols):
         raise ShapeError(f"{what} needs a square matrix; {spell(expr)} is not square")
 
 
@@ -295,7 +331,7 @@ def norm2(expr: Expr) -> Expr:
 
 def inner(left: Expr, right: Expr) -> Expr:
     """Frobenius inner product."""
-    if left.shape != right.shape:
+    if not fits(left, right):
         raise ShapeError(
             f"inner needs two matrices of one shape; got {spell(left)} and {spell(right)}"
         )
@@ -350,6 +386,106 @@ def zeros(m: Dim, n: Dim) -> Expr:
     return Expr("zeros", rows=m, cols=n)
 
 
+def kron(left: Expr, right: Expr) -> Expr:
+    """Kronecker product: rows and columns of the left factor vary slowest."""
+    rows, cols = dims.multiply(left.rows, right.rows), dims.multiply(left.cols, right.cols)
+    return Expr("kron", (left, right), rows=rows, cols=cols)
+
+
+def vec(expr: Expr) -> Expr:
+    """The columns of a matrix, stacked into one."""
+    return Expr("vec", (expr,), rows=dims.multiply(expr.cols, expr.rows), cols=1)
+
+
+def face_splitting(left: Expr, right: Expr) -> Expr:
+    """Row-wise Kronecker product: row i is the Kronecker product of the rows i."""
+    if not same_size(left.rows, right.rows):
+        raise ShapeError(
+            f"face_splitting needs equally many rows; got {spell(left)} and {spell(right)}"
+        )
+    cols = dims.multiply(left.cols, right.cols)
+    return Expr("face", (left, right), rows=left.rows, cols=cols)
+
+
+def hstack(*parts: Expr) -> Expr:
+    """Matrices side by side."""
+    for part in parts[1:]:
+        if not same_size(part.rows, parts[0].rows):
+            raise ShapeError(
+                f"hstack needs equally many rows; got {spell(parts[0])} and {spell(part)}"
+            )
+    cols = dims.add(*(part.cols for part in parts))
+    return Expr("hstack", parts, rows=parts[0].rows, cols=cols)
+
+
+def vstack(*parts: Expr) -> Expr:
+    """Matrices one below the other."""
+    for part in parts[1:]:
+        if not same_size(part.cols, parts[0].cols):
+            raise ShapeError(
+                f"vstack needs equally many columns; got {spell(parts[0])} and {spell(part)}"
+            )
+    rows = dims.add(*(part.rows for part in parts))
+    return Expr("vstack", parts, rows=rows, cols=parts[0].cols)
+
+
+def blkdiag(*parts: Expr) -> Expr:
+    """Block-diagonal matrix."""
+    rows, cols = dims.add(*(p.rows for p in parts)), dims.add(*(p.cols for p in parts))
+    return Expr("blkdiag", parts, rows=rows, cols=cols)
+
+
+def tensor(first: Expr, second: Expr, third: Expr) -> Expr:
+    """The third-order tensor sum_k P[o, k] W[k, i] V[k, j] as a matrix, rows o, columns (i, j).
+
+    Its value is P @ face_splitting(W, V); `contract` undoes the flattening.
+    """
+    if not same_size(first.cols, second.rows) or not same_size(second.rows, third.rows):
+        raise ShapeError(
+            "tensor(P, W, V) sums over the columns of P and the rows of W and V; "
+            f"got {spell(first)}, {spell(second)}, {spell(third)}"
+        )
+    return matmul(first, face_splitting(second, third))
+
+
+def contract(flattened: Expr, *vectors: Expr) -> Expr:
+    """A flattened tensor (o; i, j) with columns y in j, or x in i and y in j.
+
+    contract(T, y) is the matrix with rows o and columns i; contract(T, x, y) is a column.
+    """
+    for vector in vectors:
+        if vector.cols != 1:
+            raise ShapeError(f"contract needs columns (n x 1); got {spell(vector)}")
+    if len(vectors) == 2:
+        if not same_size(flattened.cols, dims.multiply(vectors[0].rows, vectors[1].rows)):
+            raise ShapeError(
+                f"contract: the columns of {spell(flattened)} are not pairs "
+                f"({vectors[0].rows}, {vectors[1].rows})"
+            )
+        return matmul(flattened, kron(vectors[0], vectors[1]))
+    last = vectors[0].rows
+    parts = dims.factors(flattened.cols)
+    if len(parts) < 2 or parts[-1] != last:
+        raise ShapeError(
+            f"contract: the columns of {spell(flattened)} are not pairs (i, j) with j up to {last}"
+        )
+    return matmul(flattened, kron(eye(dims.multiply(*parts[:-1])), vectors[0]))
+
+
+def apply(name: str, order: int, expr: Expr) -> Expr:
+    """An opaque function, or its derivative of an order, entry by entry."""
+    return Expr("apply", (expr,), data=(name, order), rows=expr.rows, cols=expr.cols)
+
+
+def expect(expr: Expr, variable: Expr) -> Expr:
+    """Mean over a standard Gaussian column."""
+    if variable.op != "symbol" or variable.cols != 1:
+        raise InputError(
+            f"expect needs a declared column (n x 1) to average over; {spell(variable)} is none"
+        )
+    return Expr("expect", (expr, variable), data=variable.data, rows=expr.rows, cols=expr.cols)
+
+
 def _is_variable(expr: Expr) -> bool:
     return expr.op in ("symbol", "scalar")
 
@@ -371,7 +507,7 @@ def directional(f: Expr, variable: Expr, direction: Expr) -> Expr:
         raise InputError(
             f"D differentiates in a declared matrix; {spell(variable)} is an expression"
         )
-    if direction.shape != variable.shape:
+    if not fits(direction, variable):
         raise ShapeError(
             "D needs a direction of the variable's shape; "
             f"got {spell(variable)}, {spell(direction)}"

@@ -1,20 +1,45 @@
 """Declared kinds, used on the index form after all derivatives have been taken.
 
-A diagonal matrix becomes a vector, D[i, j] = delta(i, j) D[i]; symmetric and skew heads let
-canonical labelling swap their slots; orthonormal columns, orthogonal and inverse matrices contract
-in pairs, sum_i P[i, k] P[i, l] = delta(k, l), wherever a summed label stands in exactly two fitting
-slots. These pair rules are terminating and confluent.
+Kinds that are linear, and so can be parametrised, are imposed here: a diagonal matrix becomes a
+vector, D[i, j] = delta(i, j) D[i]; symmetric and skew heads let canonical labelling swap their
+slots; the inverse of a symmetric, skew or diagonal matrix is one too, that of an orthogonal matrix
+is its transpose; and D[i] D^-1[i] = 1 for an invertible diagonal, D[i] D[i] = 1 for an orthogonal
+one. The other kinds are equations (`equations`), used like those that a claim assumes: P^T P = I
+for orthonormal columns, X X^-1 = I for an invertible matrix.
 """
 
 from __future__ import annotations
 
+from nonmixing.algebra import expr as ex
 from nonmixing.algebra.canonical import SKEW, SYMMETRIC, Factor, Head
-from nonmixing.algebra.expand import INVERSE
-from nonmixing.algebra.setting import Setting
-from nonmixing.algebra.terms import ONE, Atom, Component, Entry, Poly, Table
+from nonmixing.algebra.expand import open_factors
+from nonmixing.algebra.expr import INVERSE
+from nonmixing.algebra.printing import to_text
+from nonmixing.algebra.setting import Equation, Setting
+from nonmixing.algebra.terms import Atom, Component, Entry, Poly, Table, identify
 
-PairRules = dict[tuple[str, int, str, int], int]
-"""(head, slot, head, slot) joined by a summed label, and the sign with which it becomes a delta."""
+
+def equations(setting: Setting, names: tuple[str, ...]) -> tuple[Equation, ...]:
+    """What the kinds that are no linear ones say of the named matrices, as equations."""
+    result: list[Equation] = []
+    for name in names:
+        kinds = setting.kinds_of(name)
+        matrix = setting.symbol(name)
+        if "diagonal" in kinds:
+            continue
+        if kinds & {"orthonormal", "orthogonal"}:
+            result.append(_identity(ex.matmul(ex.transpose(matrix), matrix)))
+        if "orthogonal" in kinds:
+            result.append(_identity(ex.matmul(matrix, ex.transpose(matrix))))
+        elif "invertible" in kinds:
+            result.append(_identity(ex.matmul(matrix, ex.inv(matrix))))
+            result.append(_identity(ex.matmul(ex.inv(matrix), matrix)))
+    return tuple(result)
+
+
+def _identity(product: ex.Expr) -> Equation:
+    one = ex.eye(product.rows)
+    return Equation(product, one, f"{to_text(product)} == {to_text(one)}")
 
 
 class Kinds:
@@ -24,50 +49,71 @@ class Kinds:
         self.table = table
         self.diagonal: set[str] = set()
         self.symmetry: dict[str, int] = {}
-        self.pairs: PairRules = {}
-        self.inverse_of: dict[str, str] = {}
+        self.partner: dict[str, str] = {}  # D[i] partner[i] = 1
         self.transposed: dict[str, str] = {}  # the inverse of an orthogonal matrix is its transpose
+        self._imposed: set[str] = set()  # heads of functions whose arguments are done
         for name, kinds in setting.kinds.items():
             self._declare(name, kinds)
-        self.silent = not (self.diagonal or self.symmetry or self.pairs)
+        self.silent = not (self.diagonal or self.symmetry or self.transposed)
 
     def _declare(self, name: str, kinds: frozenset[str]) -> None:
         inverse = name + INVERSE
         if "diagonal" in kinds:
             self.diagonal |= {name, inverse}
+            if "orthogonal" in kinds:
+                self.partner[name] = name
+            elif "invertible" in kinds:
+                self.partner[name], self.partner[inverse] = inverse, name
         for kind, symmetry in (("symmetric", SYMMETRIC), ("skew", SKEW)):
             if kind in kinds:
                 self.symmetry[name] = self.symmetry[inverse] = symmetry
         if "orthogonal" in kinds:
             self.transposed[inverse] = name
-        elif "invertible" in kinds:
-            self.inverse_of[inverse] = name
-            self._pair(name, inverse, (1, 0))
-            self._pair(name, inverse, (0, 1))
-        if kinds & {"orthonormal", "orthogonal"}:
-            self._pair(name, name, (0, 0))
-        if "orthogonal" in kinds:
-            self._pair(name, name, (1, 1))
-
-    def _pair(self, one: str, other: str, slots: tuple[int, int]) -> None:
-        """The sum over the label in these slots is a delta.
-
-        With a symmetry, so is the sum over the label in the swapped slots, signed.
-        """
-        a, b = slots
-        options = [(a, b, 1)]
-        symmetry = self.symmetry.get(one)
-        if symmetry:
-            options = [
-                (x, y, 1 if (x == a) == (y == b) else symmetry) for x in (0, 1) for y in (0, 1)
-            ]
-        for x, y, sign in options:
-            self.pairs[one, x, other, y] = sign
-            self.pairs[other, y, one, x] = sign
 
     def impose(self, poly: Poly) -> Poly:
         """The polynomial under the declared kinds."""
-        return poly if self.silent else self.table.map_atoms(poly, self._image)
+        if self.silent:
+            return poly
+        poly = self.table.map_atoms(self.table.map_atoms(poly, self._inside_functions), self._image)
+        return self._cancel_free(poly) if self.partner else poly
+
+    # --- arguments of opaque functions ------------------------------------------------------------
+
+    def _inside_functions(self, atom: Atom) -> Poly | None:
+        """A component with the kinds imposed on the arguments of its functions."""
+        if not isinstance(atom, Component):
+            return None
+        places = tuple(
+            i
+            for i, (head, _) in enumerate(atom.key)
+            if self.table.function(head) is not None and head.name not in self._imposed
+        )
+        if not places:
+            return None
+        low = min((s for _, slots in atom.key for s in slots), default=0)
+        rest, opened, free = open_factors(atom.key, places, min(low, -2) - 1)
+        sign, mono = self.table.product(rest)
+        poly: Poly = {mono: sign} if sign else {}
+        for place in places:
+            head, slots = atom.key[place]
+            applied = self.table.function(head)
+            assert applied is not None
+            labels = tuple(free.get(s, s) for s in slots)
+            argument = self.impose(applied.at(self.table, labels))
+            new = self.table.applied(applied.name, applied.order, argument, labels, head.dims)
+            self._imposed |= {
+                made.name
+                for mono in new
+                for number, _ in mono
+                if isinstance(component := self.table.atom(number), Component)
+                for made, _ in component.key
+            }
+            poly = self.table.multiply(poly, new)
+        for label, dim in opened:
+            poly = self.table.contract(poly, label, dim)
+        return poly
+
+    # --- factors ----------------------------------------------------------------------------------
 
     def _image(self, atom: Atom) -> Poly | None:
         match atom:
@@ -75,20 +121,17 @@ class Kinds:
                 return self._entry(name, row, col)
             case Component(key):
                 if any(self._touches(head.name) for head, _ in key):
-                    return self.reduce(list(key), [])
+                    return self._reduced(list(key))
                 return None
             case _:
                 return None
 
     def _touches(self, name: str) -> bool:
-        return (
-            name in self.diagonal
-            or name in self.symmetry
-            or name in self.transposed
-            or any(rule[0] == name for rule in self.pairs)
-        )
+        return name in self.diagonal or name in self.symmetry or name in self.transposed
 
     def _entry(self, name: str, row: int, col: int) -> Poly | None:
+        if name in self.transposed:
+            return self.table.of(Entry(self.transposed[name], col, row))
         if name in self.diagonal:
             return {} if row != col else None
         symmetry = self.symmetry.get(name, 0)
@@ -98,94 +141,71 @@ class Kinds:
             return self.table.scale(self.table.of(Entry(name, col, row)), symmetry)
         return None
 
-    def reduce(self, factors: list[Factor], deltas: list[tuple[int, int, str]]) -> Poly:
-        """A product of factors and deltas (label, label, dimension) under the kinds."""
-        coefficient: Poly = {ONE: 1}
-        kept: list[tuple[int, int]] = []
-        sign = 1
+    def _reduced(self, factors: list[Factor]) -> Poly:
+        deltas: list[tuple[int, int, str]] = []
         factors = [self._with_kind(factor, deltas) for factor in factors]
-        while True:
-            while deltas:
-                one, other, dim = deltas.pop()
-                if one == other:
-                    if one >= 0 and not _stands(one, factors, deltas):  # sum of delta(k, k)
-                        coefficient = self.table.multiply(coefficient, self.table.dimension(dim))
-                    continue
-                # A summed label gives way, to a free one first.
-                old, new = max(one, other), min(one, other)
-                if old < 0:
-                    kept.append((one, other))
-                    continue
-                factors = [
-                    (h, tuple(new if s == old else s for s in slots)) for h, slots in factors
-                ]
-                deltas = [(new if a == old else a, new if b == old else b, d) for a, b, d in deltas]
-                if new >= 0 and not _stands(new, factors, deltas):
-                    coefficient = self.table.multiply(coefficient, self.table.dimension(dim))
-            found = self._find_pair(factors)
-            if found is None:
-                break
-            factors, deltas, factor = found
-            sign *= factor
-        part_sign, mono = self.table.product(factors, kept)
-        return self.table.multiply(coefficient, {mono: sign * part_sign}) if part_sign else {}
+        poly = identify(self.table, factors, deltas)
+        return self.table.map_atoms(poly, self._cancelled) if self.partner else poly
 
     def _with_kind(self, factor: Factor, deltas: list[tuple[int, int, str]]) -> Factor:
         head, slots = factor
-        if head.name in self.transposed and len(slots) == 2:
-            head, slots = (
-                head._replace(name=self.transposed[head.name], dims=head.dims[::-1]),
-                slots[::-1],
-            )
         if len(slots) != 2:
-            return head, slots
+            return factor
+        if head.name in self.transposed:
+            name = self.transposed[head.name]
+            head, slots = head._replace(name=name, dims=head.dims[::-1]), slots[::-1]
         if head.name in self.diagonal:
             deltas.append((slots[0], slots[1], head.dims[0]))
             return Head(head.name, (-1,), head.dims[:1]), slots[:1]
         symmetry = self.symmetry.get(head.name)
         return (head._replace(symmetry=symmetry), slots) if symmetry else (head, slots)
 
-    def _find_pair(
-        self, factors: list[Factor]
-    ) -> tuple[list[Factor], list[tuple[int, int, str]], int] | None:
-        """One application of a pair rule, or of D[i] D^-1[i] = 1."""
-        if not self.pairs:
+    def _cancel_free(self, poly: Poly) -> Poly:
+        """D[r] D^-1[r] = 1 at a free label, where the two are components of their own."""
+        result: Poly = {}
+        for mono, value in poly.items():
+            powers = dict(mono)
+            for number in list(powers):
+                atom = self.table.atom(number)
+                if not isinstance(atom, Component) or len(atom.key) != 1:
+                    continue
+                head, slots = atom.key[0]
+                partner = self.partner.get(head.name)
+                if partner is None or len(slots) != 1:
+                    continue
+                if partner == head.name:
+                    powers[number] %= 2
+                    continue
+                other = self.table.number(Component(((head._replace(name=partner), slots),)))
+                common = min(powers.get(number, 0), powers.get(other, 0))
+                if common:
+                    powers[number] -= common
+                    powers[other] -= common
+            kept = tuple((n, e) for n, e in sorted(powers.items()) if e)
+            self.table.add_to(result, {kept: value})
+        return result
+
+    def _cancelled(self, atom: Atom) -> Poly | None:
+        """D[i] D^-1[i] = 1 at one label."""
+        if not isinstance(atom, Component):
             return None
-        at: dict[int, list[tuple[int, int]]] = {}
-        for number, (_, slots) in enumerate(factors):
-            for slot, label in enumerate(slots):
-                at.setdefault(label, []).append((number, slot))
-        for label, places in at.items():
-            cancelled = self._cancel_diagonal(factors, label, places)
-            if cancelled is not None:
-                return cancelled
-            if label < 0 or len(places) != 2 or places[0][0] == places[1][0]:
+        factors, deltas, changed = list(atom.key), list[tuple[int, int, str]](), False
+        i = 0
+        while i < len(factors):
+            head, slots = factors[i]
+            partner = self.partner.get(head.name) if len(slots) == 1 else None
+            other = next(
+                (
+                    j
+                    for j in range(i + 1, len(factors))
+                    if factors[j][0].name == partner and factors[j][1] == slots
+                ),
+                None,
+            )
+            if partner is None or other is None:
+                i += 1
                 continue
-            (first, x), (second, y) = places
-            (head, slots), (other, other_slots) = factors[first], factors[second]
-            sign = self.pairs.get((head.name, x, other.name, y))
-            if sign is None or len(slots) != 2 or len(other_slots) != 2:
-                continue
-            rest = [
-                factor for number, factor in enumerate(factors) if number not in (first, second)
-            ]
-            return rest, [(slots[1 - x], other_slots[1 - y], head.dims[1 - x])], sign
-        return None
-
-    def _cancel_diagonal(
-        self, factors: list[Factor], label: int, places: list[tuple[int, int]]
-    ) -> tuple[list[Factor], list[tuple[int, int, str]], int] | None:
-        here = {
-            factors[number][0].name: number for number, _ in places if len(factors[number][1]) == 1
-        }
-        for inverse, base in self.inverse_of.items():
-            if inverse in here and base in here:
-                gone = (here[inverse], here[base])
-                dim = factors[gone[0]][0].dims[0]
-                rest = [factor for number, factor in enumerate(factors) if number not in gone]
-                return rest, [(label, label, dim)], 1
-        return None
-
-
-def _stands(label: int, factors: list[Factor], deltas: list[tuple[int, int, str]]) -> bool:
-    return any(label in slots for _, slots in factors) or any(label in (a, b) for a, b, _ in deltas)
+            deltas.append((slots[0], slots[0], head.dims[0]))
+            factors = [f for j, f in enumerate(factors) if j not in (i, other)]
+            changed = True
+        return identify(self.table, factors, deltas) if changed else None

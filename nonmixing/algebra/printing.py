@@ -95,7 +95,11 @@ def _text(expr: Expr) -> tuple[str, int]:
             return f"grad({_text(args[0])[0]}, {data})", _ATOM
         case "D":
             return f"D({_text(args[0])[0]}, {data}, {_text(args[1])[0]})", _ATOM
+        case "apply":
+            assert isinstance(data, tuple)
+            return f"{'d' * data[1]}{data[0]}({_text(args[0])[0]})", _ATOM
         case op:
+            op = "face_splitting" if op == "face" else op
             return f"{op}({', '.join(_text(arg)[0] for arg in args)})", _ATOM
 
 
@@ -179,5 +183,15 @@ def _latex_function(expr: Expr) -> tuple[str, int]:
         case "D":
             inside, direction = _wrap(args[0], _ATOM, _latex), _latex(args[1])[0]
             return f"D_{{{_latex_name(str(data))}}} {inside}[{direction}]", _PRODUCT
+        case "kron":
+            left, right = (_wrap(arg, _ATOM, _latex) for arg in args)
+            return f"{left} \\otimes {right}", _PRODUCT
+        case "apply":
+            assert isinstance(data, tuple)
+            primes = "'" * data[1]
+            return f"{_latex_name(data[0])}{primes}({_latex(args[0])[0]})", _ATOM
+        case "expect":
+            name = _latex_name(str(data))
+            return f"\\mathbb E_{{{name}}}\\left[{_latex(args[0])[0]}\\right]", _ATOM
         case op:
             return f"\\operatorname{{{op}}}({', '.join(_latex(arg)[0] for arg in args)})", _ATOM

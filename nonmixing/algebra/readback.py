@@ -15,11 +15,12 @@ from fractions import Fraction
 
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.canonical import Factor, Head
-from nonmixing.algebra.expand import INVERSE
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.dims import Dim
+from nonmixing.algebra.expr import INVERSE, Expr
 from nonmixing.algebra.printing import to_text
 from nonmixing.algebra.setting import Setting
 from nonmixing.algebra.terms import (
+    Applied,
     Coefficient,
     Component,
     Delta,
@@ -176,6 +177,8 @@ class Reader:
     # --- one component ----------------------------------------------------------------------------
 
     def _component(self, key: Sequence[Factor]) -> Expr:
+        if len(key) == 1 and not key[0][1]:
+            return self._head(key[0][0])
         edges: list[_Edge] = []
         vectors: dict[int, list[Expr]] = {}
         dims: dict[int, Dim] = {}
@@ -194,6 +197,9 @@ class Reader:
 
     def _head(self, head: Head) -> Expr:
         """The matrix (two slots) or column (one slot) that a head stands for."""
+        applied = self.table.function(head)
+        if applied is not None:
+            return self._function(head, applied)
         base = head.name.removesuffix(INVERSE)
         rows, cols = self.setting.matrices[base]
         matrix = ex.symbol(base, rows, cols)
@@ -208,6 +214,14 @@ class Reader:
         if head.fixed[0] == 0 and rows == 1:
             return self.turned(matrix)
         raise NoMatrixNotation(f"{head.name} at a fixed index")
+
+    def _function(self, head: Head, applied: Applied) -> Expr:
+        """An opaque function of its argument, in matrix notation."""
+        places = (ROW, COL)[: len(head.dims)]
+        over = [int(dim) if dim.isdigit() else dim for dim in (*head.dims, "1", "1")][:2]
+        reader = Reader(self.setting, self.table, over[0], over[1])
+        inside = reader.expression(applied.at(self.table, places))
+        return ex.apply(applied.name, applied.order, inside)
 
     def _pure_cycle(self, edges: list[_Edge], vectors: dict[int, list[Expr]]) -> Expr | None:
         """tr(X Y ...) where the component is one cycle of matrices and nothing else."""

@@ -30,13 +30,13 @@ class Counterexample:
 
     Attributes:
         dims: size of every symbolic dimension.
-        values: matrices as rows; scalars as bare numbers.
+        values: matrices as rows; scalars as bare numbers; opaque functions as polynomials in z.
         left: value of the left side, as rows.
         right: value of the right side, as rows.
     """
 
     dims: Mapping[str, int]
-    values: Mapping[str, Rows | Number]
+    values: Mapping[str, Rows | Number | str]
     left: Rows
     right: Rows
 
@@ -59,18 +59,12 @@ def both_sides(
     statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows], prime: int | None
 ) -> tuple[Rows, Rows]:
     """Both sides of a statement by exact evaluation."""
-    return _sides(statement, statement.left, statement.right, dims, values, prime)
-
-
-def _sides(
-    statement: Statement,
-    left: Expr,
-    right: Expr,
-    dims: Mapping[str, int],
-    values: Mapping[str, Rows],
-    prime: int | None,
-) -> tuple[Rows, Rows]:
     evaluator = Evaluator(statement.setting, dims, values, prime)
+    return sides(evaluator, statement.left, statement.right)
+
+
+def sides(evaluator: Evaluator, left: Expr, right: Expr) -> tuple[Rows, Rows]:
+    """Both sides of an equation; a literal 0 takes the other side's shape."""
     one, other = evaluator.at(left), evaluator.at(right)
     if ex.is_zero_literal(left):
         one = tuple((0,) * len(row) for row in other)
@@ -83,7 +77,8 @@ def holds(
     statement: Statement, equation: Equation, dims: Mapping[str, int], values: Mapping[str, Rows]
 ) -> bool:
     """Whether a hypothesis is satisfied exactly."""
-    one, other = _sides(statement, equation.left, equation.right, dims, values, None)
+    evaluator = Evaluator(statement.setting, dims, values)
+    one, other = sides(evaluator, equation.left, equation.right)
     return one == other
 
 
@@ -177,12 +172,14 @@ def _shrink(
     """Make entries smaller, one after the other, as long as the sides still differ."""
     for _ in range(SHRINK_PASSES):
         changed = False
-        for name in (*names.scalars, *names.matrices):
+        for name in (*names.scalars, *names.matrices, *names.functions):
             kinds = statement.setting.kinds_of(name)
             if kinds & {"orthonormal", "orthogonal"}:
                 continue
-            for i, row in enumerate(values[name]):
-                for j in range(len(row)):
+            rows = range(len(values[name]))
+            # Of a function's polynomial the high powers go first.
+            for i in reversed(rows) if name in names.functions else rows:
+                for j in range(len(values[name][i])):
                     for smaller in _smaller(values[name][i][j]):
                         tick()
                         tried = _with_entry(values, name, i, j, smaller, kinds)
@@ -235,11 +232,27 @@ def _finish(
     statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows]
 ) -> Counterexample:
     left, right = both_sides(statement, dims, values, None)
-    scalars = statement.setting.scalars
-    shown: dict[str, Rows | Number] = {
-        name: value[0][0] if name in scalars else value for name, value in values.items()
-    }
+    setting = statement.setting
+    shown: dict[str, Rows | Number | str] = {}
+    for name, value in values.items():
+        if name in setting.scalars:
+            shown[name] = value[0][0]
+        elif name in setting.matrices:
+            shown[name] = value
+        else:
+            shown[name] = _polynomial([row[0] for row in value])
     return Counterexample(dict(dims), shown, _tidy(left), _tidy(right))
+
+
+def _polynomial(coefficients: list[Number]) -> str:
+    """An opaque function's value, as text in z."""
+    powers = ["", "z", *(f"z ** {k}" for k in range(2, len(coefficients)))]
+    terms = [
+        power if x == 1 and power else f"{x} * {power}" if power else f"{x}"
+        for x, power in zip(coefficients, powers, strict=True)
+        if x
+    ]
+    return " + ".join(terms) or "0"
 
 
 def _tidy(rows: Rows) -> Rows:

@@ -8,11 +8,18 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from nonmixing.algebra.evaluate import Arithmetic, Evaluator, Number, Rows, Undefined
-from nonmixing.algebra.expr import Dim
+from nonmixing.algebra.dims import Dim, size
+from nonmixing.algebra.evaluate import PRIME, Arithmetic, Evaluator, Number, Rows, Undefined
 from nonmixing.algebra.setting import Names, Setting, Statement
 
 NONZERO_TRIES = 20
+FUNCTION_DEGREE = 5
+"""Opaque functions are sampled as polynomials of this degree."""
+
+
+def draw(rows: int, cols: int, kinds: frozenset[str], rng: random.Random) -> Rows:
+    """A random matrix of the kinds modulo the prime."""
+    return _Draw(Arithmetic(PRIME), rng, 1).matrix(rows, cols, kinds)
 
 
 def sample(
@@ -37,11 +44,13 @@ def sample(
         Undefined: no matrix of that kind at that size was found.
     """
     setting, ring = statement.setting, Arithmetic(prime)
-    draw = _Draw(ring, rng, bound)
-    values: dict[str, Rows] = {name: ((draw.nonzero(),),) for name in names.scalars}
+    drawn = _Draw(ring, rng, bound)
+    values: dict[str, Rows] = {name: ((drawn.nonzero(),),) for name in names.scalars}
+    for name in names.functions:
+        values[name] = drawn.matrix(FUNCTION_DEGREE + 1, 1, frozenset())
     for name in names.matrices:
         rows, cols = (_size(dim, dims) for dim in setting.matrices[name])
-        values[name] = draw.matrix(rows, cols, setting.kinds_of(name))
+        values[name] = drawn.matrix(rows, cols, setting.kinds_of(name))
     for equation in statement.assume:
         for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
             if side.op == "symbol" and not setting.kinds_of(str(side.data)):
@@ -62,7 +71,7 @@ def _fit(value: Rows, like: Rows) -> Rows:
 
 
 def _size(dim: Dim, dims: Mapping[str, int]) -> int:
-    return dim if isinstance(dim, int) else dims[dim]
+    return size(dim, dims)
 
 
 def feasible(setting: Setting, names: Names, dims: Mapping[str, int]) -> bool:

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.dims import Dim, symbols
+from nonmixing.algebra.dims import integers as integers_in
+from nonmixing.algebra.expr import Expr
 from nonmixing.errors import InputError, ShapeError
 
 KINDS = ("diagonal", "symmetric", "skew", "orthonormal", "orthogonal", "invertible", "constant")
@@ -39,6 +41,7 @@ class Setting:
     velocity: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
     update: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
     abbreviations: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    functions: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
 
     def __post_init__(self) -> None:
         for name, kinds in self.kinds.items():
@@ -168,6 +171,7 @@ class Names:
     scalars: tuple[str, ...]
     dims: tuple[str, ...]
     integers: tuple[int, ...]
+    functions: tuple[str, ...] = ()
 
 
 def names_of(statement: Statement) -> Names:
@@ -175,29 +179,32 @@ def names_of(statement: Statement) -> Names:
     setting = statement.setting
     used: set[str] = set()
     scalars: set[str] = set()
-    dims: set[Dim] = set()
+    functions: set[str] = set()
+    symbolic: set[str] = set()
+    integers: set[int] = set()
     sides = [statement.left, statement.right]
     for equation in statement.assume:
         sides += [equation.left, equation.right]
     for side in sides:
         for node in walk(side, setting):
-            dims.update((node.rows, node.cols))
+            for dim in node.shape:
+                symbolic |= symbols(dim)
+                integers |= integers_in(dim)
             if node.op == "symbol":
                 used.add(str(node.data))
             elif node.op == "scalar":
                 scalars.add(str(node.data))
             elif node.op == "dim":
-                dims.add(str(node.data))
+                symbolic.add(str(node.data))
+            elif isinstance(node.data, tuple):
+                functions.add(node.data[0])
     order = {name: i for i, name in enumerate(setting.matrices)}
     declared = [dim for shape in setting.matrices.values() for dim in shape]
     rank = {dim: i for i, dim in reversed(list(enumerate(declared)))}
-    symbolic = sorted(
-        (d for d in dims if isinstance(d, str)), key=lambda d: (rank.get(d, len(rank)), d)
-    )
-    integers = sorted(d for d in dims if isinstance(d, int) and d > 1)
     return Names(
         tuple(sorted(used, key=lambda name: (order.get(name, len(order)), name))),
         tuple(sorted(scalars)),
-        tuple(symbolic),
-        tuple(integers),
+        tuple(sorted(symbolic, key=lambda dim: (rank.get(dim, len(rank)), dim))),
+        tuple(sorted(integers)),
+        tuple(sorted(functions)),
     )

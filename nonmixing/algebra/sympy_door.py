@@ -17,7 +17,8 @@ from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 from sympy.matrices import expressions as _expressions
 
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.dims import Dim
+from nonmixing.algebra.expr import Expr
 from nonmixing.algebra.setting import Equation, Setting, Statement
 from nonmixing.algebra.text import same_shape
 from nonmixing.errors import InputError, ShapeError

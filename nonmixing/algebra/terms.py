@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from nonmixing.algebra.canonical import Factor, Key, canonical, connected
+from nonmixing.algebra.canonical import SYMMETRIC, Factor, Head, Key, canonical, connected
 from nonmixing.errors import InputError
 
 Coefficient = int | Fraction
@@ -83,6 +83,31 @@ def exact(value: Coefficient) -> Coefficient:
     return value
 
 
+_PLACEHOLDER = -1_000_000
+"""The label that stands for a function's first slot in its argument; the next ones lie below."""
+
+
+class Applied(NamedTuple):
+    """An opaque function of an argument.
+
+    Attributes:
+        name: the function.
+        order: of the derivative.
+        argument: the argument, with placeholders for the slots.
+    """
+
+    name: str
+    order: int
+    argument: Poly
+
+    def at(self, table: Table, labels: Sequence[int]) -> Poly:
+        """The argument at labels."""
+        poly = self.argument
+        for i, label in enumerate(labels):
+            poly = table.rename(poly, _PLACEHOLDER - i, label)
+        return poly
+
+
 class Table:
     """Numbers atoms and does the arithmetic of polynomials in them.
 
@@ -96,6 +121,8 @@ class Table:
         self._deltas: set[int] = set()
         self._merged: dict[tuple[Monomial, int, str], tuple[Coefficient, Monomial]] = {}
         self._renamed: dict[tuple[int, int, int], tuple[int, Monomial]] = {}
+        self._applied: dict[tuple[str, int, frozenset[tuple[Monomial, Coefficient]]], Head] = {}
+        self._functions: dict[str, Applied] = {}
         self._tick = tick
 
     # --- atoms ------------------------------------------------------------------------------------
@@ -154,6 +181,76 @@ class Table:
         if one >= 0 and other >= 0:
             return {}
         return self.of(Delta(min(one, other), max(one, other)))
+
+    # --- opaque functions -------------------------------------------------------------------------
+
+    def applied(
+        self,
+        name: str,
+        order: int,
+        argument: Poly,
+        labels: Sequence[int],
+        dims: Sequence[str],
+    ) -> Poly:
+        """An opaque function (or its derivative of an order) of an argument, as a factor.
+
+        The factor's slots are the labels that the argument has. Two arguments that are equal as
+        index forms give the same head; one that does not change when its labels are swapped
+        gives a symmetric one.
+
+        Args:
+            name: the function.
+            order: of the derivative.
+            argument: what it is applied to.
+            labels: the argument's free labels, in order, with or without some that it lacks.
+            dims: their dimensions.
+        """
+        argument = self.settle(argument)
+        present = {label for mono in argument for number, _ in mono for label in self._free[number]}
+        used = [(x, d) for x, d in dict(zip(labels, dims, strict=True)).items() if x in present]
+        places = [(label, _PLACEHOLDER - i) for i, (label, _) in enumerate(used)]
+        normal = self._relabelled(argument, places)
+        slots = tuple(label for label, _ in used)
+        head = self._applied.get((name, order, frozenset(normal.items())))
+        if head is None and len(used) == 2:
+            turned = self._relabelled(
+                argument, [(used[0][0], _PLACEHOLDER - 1), (used[1][0], _PLACEHOLDER)]
+            )
+            head = self._applied.get((name, order, frozenset(turned.items())))
+            if head is not None:
+                slots = slots[::-1]
+            symmetry = SYMMETRIC if turned == normal and used[0][1] == used[1][1] else 0
+        else:
+            symmetry = 0
+        if head is None:
+            over = tuple(dim for _, dim in used)
+            head = Head(f"{name}#{order}#{len(self._functions)}", (-1,) * len(used), over, symmetry)
+            self._applied[name, order, frozenset(normal.items())] = head
+            self._functions[head.name] = Applied(name, order, normal)
+        sign, mono = self.product([(head, slots)])
+        return {mono: sign}
+
+    def function(self, head: Head) -> Applied | None:
+        """The function that a head stands for; None for a matrix."""
+        return self._functions.get(head.name)
+
+    def _relabelled(self, poly: Poly, pairs: Iterable[tuple[int, int]]) -> Poly:
+        for old, new in pairs:
+            poly = self.rename(poly, old, new)
+        return poly
+
+    def mentions(self, poly: Poly, name: str) -> bool:
+        """Whether a matrix or a scalar occurs in a polynomial, inside functions too."""
+        for number in {number for mono in poly for number, _ in mono}:
+            atom = self._atoms[number]
+            if isinstance(atom, Component):
+                for head, _ in atom.key:
+                    inside = self._functions.get(head.name)
+                    if head.name == name or (inside and self.mentions(inside.argument, name)):
+                        return True
+            elif (isinstance(atom, Entry) and atom.matrix == name) or atom == Scalar(name):
+                return True
+        return False
 
     # --- arithmetic -------------------------------------------------------------------------------
 
@@ -313,7 +410,7 @@ class Table:
                 continue
             assert isinstance(atom, Component)
             for _ in range(exponent):
-                part, top = _shifted(atom.key, top)
+                part, top = shifted(atom.key, top)
                 factors += part
         bound = 0 if substitute is None else substitute
         return self.product(
@@ -431,12 +528,12 @@ def _free_labels(atom: Atom) -> frozenset[int]:
     return frozenset()
 
 
-def _shifted(key: Key, top: int) -> tuple[list[Factor], int]:
+def shifted(key: Key, top: int) -> tuple[list[Factor], int]:
     """The factors with summed labels moved up by `top`, and the first label not used afterwards."""
     highest = -1
     moved: list[Factor] = []
     for head, slots in key:
-        highest = max(highest, *slots)
+        highest = max((highest, *slots))
         moved.append((head, tuple(label + top if label >= 0 else label for label in slots)))
     return moved, top + highest + 1
 
@@ -449,3 +546,30 @@ def bound_dims(factors: Iterable[Factor]) -> Mapping[int, str]:
         for label, dim in zip(slots, head.dims, strict=True)
         if label >= 0
     }
+
+
+def identify(table: Table, factors: list[Factor], deltas: list[tuple[int, int, str]]) -> Poly:
+    """A product of factors and deltas (label, label, dimension), the summed labels summed."""
+    coefficient: Poly = {ONE: 1}
+    kept: list[tuple[int, int]] = []
+    deltas = list(deltas)
+    while deltas:
+        one, other, dim = deltas.pop()
+        if one == other:
+            if one >= 0 and not _stands(one, factors, deltas):  # sum of delta(k, k)
+                coefficient = table.multiply(coefficient, table.dimension(dim))
+            continue
+        old, new = max(one, other), min(one, other)  # a summed label gives way, to a free one first
+        if old < 0:
+            kept.append((one, other))
+            continue
+        factors = [(h, tuple(new if s == old else s for s in slots)) for h, slots in factors]
+        deltas = [(new if a == old else a, new if b == old else b, d) for a, b, d in deltas]
+        if new >= 0 and not _stands(new, factors, deltas):
+            coefficient = table.multiply(coefficient, table.dimension(dim))
+    sign, mono = table.product(factors, kept)
+    return table.multiply(coefficient, {mono: sign}) if sign else {}
+
+
+def _stands(label: int, factors: list[Factor], deltas: list[tuple[int, int, str]]) -> bool:
+    return any(label in slots for _, slots in factors) or any(label in (a, b) for a, b, _ in deltas)

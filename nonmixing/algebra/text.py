@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
+from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.dims import Dim
+from nonmixing.algebra.expr import Expr
 from nonmixing.algebra.setting import Setting
 from nonmixing.errors import InputError, ShapeError
 
@@ -27,15 +29,32 @@ _ONE_ARGUMENT: Mapping[str, Callable[[Expr], Expr]] = {
     "inv": ex.inv,
     "d": ex.d,
     "after": ex.after,
+    "vec": ex.vec,
 }
-_TWO_ARGUMENTS: Mapping[str, Callable[[Expr, Expr], Expr]] = {"inner": ex.inner, "grad": ex.grad}
+_TWO_ARGUMENTS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+    "inner": ex.inner,
+    "grad": ex.grad,
+    "expect": ex.expect,
+    "kron": ex.kron,
+    "face_splitting": ex.face_splitting,
+}
+_THREE_ARGUMENTS: Mapping[str, Callable[[Expr, Expr, Expr], Expr]] = {
+    "D": ex.directional,
+    "tensor": ex.tensor,
+}
+_MANY_ARGUMENTS: Mapping[str, tuple[int, Callable[..., Expr]]] = {
+    "hstack": (1, ex.hstack),
+    "vstack": (1, ex.vstack),
+    "blkdiag": (1, ex.blkdiag),
+    "contract": (2, ex.contract),
+}
 _SHAPED: Mapping[str, tuple[int, Callable[..., Expr]]] = {
     "eye": (1, ex.eye),
     "ones": (2, ex.ones),
     "zeros": (2, ex.zeros),
 }
 
-FUNCTIONS = (*_ONE_ARGUMENT, *_TWO_ARGUMENTS, "D", *_SHAPED)
+FUNCTIONS = (*_ONE_ARGUMENT, *_TWO_ARGUMENTS, *_THREE_ARGUMENTS, *_MANY_ARGUMENTS, *_SHAPED)
 """Every function of the language."""
 
 MAX_CHARACTERS = 200_000
@@ -54,8 +73,9 @@ class Scope:
     @property
     def dims(self) -> frozenset[str]:
         """Symbolic dimensions of the declared matrices."""
+        shapes = self.setting.matrices.values()
         return frozenset(
-            dim for shape in self.setting.matrices.values() for dim in shape if isinstance(dim, str)
+            symbol for shape in shapes for dim in shape for symbol in dims.symbols(dim)
         )
 
 
@@ -109,7 +129,7 @@ def equation(text: str, scope: Scope, where: str) -> tuple[Expr, Expr]:
 
 def same_shape(left: Expr, right: Expr, where: str) -> None:
     """Refuse an equation between different shapes."""
-    if left.shape != right.shape and not ex.is_zero_literal(left) and not ex.is_zero_literal(right):
+    if not ex.fits(left, right) and not ex.is_zero_literal(left) and not ex.is_zero_literal(right):
         raise ShapeError(
             f"{where}: the sides have different shapes: "
             f"left is {ex.spell(left)}, right is {ex.spell(right)}"
@@ -286,14 +306,24 @@ class _Reader:
         if name in _TWO_ARGUMENTS:
             self._count(name, args, 2)
             return _TWO_ARGUMENTS[name](self.read(args[0]), self.read(args[1]))
-        if name == "D":
+        if name in _THREE_ARGUMENTS:
             self._count(name, args, 3)
-            return ex.directional(self.read(args[0]), self.read(args[1]), self.read(args[2]))
+            return _THREE_ARGUMENTS[name](*map(self.read, args))
+        if name in _MANY_ARGUMENTS:
+            least, combine = _MANY_ARGUMENTS[name]
+            most = 3 if name == "contract" else max(least, len(args))
+            if not least <= len(args) <= most:
+                self._count(name, args, least)
+            return combine(*map(self.read, args))
+        if name in self.scope.setting.functions:
+            self._count(name, args, 1)
+            return ex.apply(*self.scope.setting.functions[name], self.read(args[0]))
         if name in _SHAPED:
             count, make = _SHAPED[name]
             self._count(name, args, count)
             return make(*(self._dim(arg, name) for arg in args))
-        self.fail(f"unknown function {name!r}; functions: {', '.join(FUNCTIONS)}")
+        known = ", ".join((*FUNCTIONS, *self.scope.setting.functions))
+        self.fail(f"unknown function {name!r}; functions: {known}")
 
     def _needs_flow(self, name: str) -> None:
         if name == "d" and not self.scope.moving:
@@ -318,6 +348,10 @@ class _Reader:
                 if dim in setting.matrices or dim in setting.scalars or dim in self.scope.defined:
                     self.fail(f"{name}({dim}): {dim} is a matrix or a scalar, not a dimension")
                 return dim
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                return dims.multiply(self._dim(left, name), self._dim(right, name))
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return dims.add(self._dim(left, name), self._dim(right, name))
             case _:
                 self.fail(
                     f"{name}({_short(ast.unparse(node))}): "

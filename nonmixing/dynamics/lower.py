@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.expr import Dim, Expr
+from nonmixing.algebra.dims import Dim, size
+from nonmixing.algebra.expr import Expr
 from nonmixing.errors import InputError, ShapeError
 from nonmixing.flow import GradientFlow, differentiate
 
@@ -130,7 +131,7 @@ class _Compiler:
         self.known: dict[Expr, int] = {}
 
     def size(self, dim: Dim) -> int:
-        return dim if isinstance(dim, int) else self.sizes[dim]
+        return size(dim, self.sizes)
 
     def emit(self, function: Callable[..., Any], *args: int) -> int:
         self.program.code.append((cast("Callable[..., Array]", function), args))
