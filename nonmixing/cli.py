@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nonmixing.errors import InputError, NonmixingError
+from nonmixing.errors import Disagreement, InputError, NonmixingError
 
 if TYPE_CHECKING:
     from nonmixing.algebra import Decision
 
 BAD_INPUT = 2
+REFUTED = 1
 INTERRUPTED = 130
 
 
@@ -157,6 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except NonmixingError as problem:
         return _complain(str(problem), BAD_INPUT)
+    except Disagreement as problem:
+        return _complain(f"internal error: {problem}", REFUTED)
     except Interrupted as problem:
         return _complain(str(problem), INTERRUPTED)
     except typer.TyperException as problem:

@@ -1,8 +1,8 @@
 """The exceptions of the package.
 
-Each message is one line that names the argument, what came, what was expected and what to do. All are
-`ValueError`s, so that callers who know nothing of this package can still catch them; the command line
-prints the line and exits with 2.
+Each message is one line that names the argument, what came, what was expected and what to do. All
+are `ValueError`s, so that callers who know nothing of this package can still catch them; the
+command line prints the line and exits with 2.
 """
 
 
@@ -26,5 +26,9 @@ class NoClosedForm(NonmixingError):
     """No exact solution holds for this start; the message says why and what to call instead."""
 
 
+class Disagreement(RuntimeError):
+    """Two independent routes of the prover disagree: a bug of this package, never of the claim."""
+
+
 class MissingExtra(NonmixingError):
-    """A feature whose optional dependency is not installed; the message says which extra to install."""
+    """A feature whose optional dependency is missing; the message says which extra to install."""

@@ -119,6 +119,7 @@ class Verdict:
         }
         if self.decision is not None:
             plain["decision"] = decision_to_json(self.decision)
+            plain["certificate"] = list(self.decision.certificate)
         return plain
 
     def __repr__(self) -> str:
@@ -136,6 +137,7 @@ class Verdict:
             rows += [("left", self.decision.left), ("right", self.decision.right)]
             if self.verdict != "proved":
                 rows.append(("left - right", self.decision.difference))
+            rows += [("certificate", line) for line in self.decision.certificate]
         if self.counterexample is not None:
             rows.append(("counterexample", counterexample_line(self.counterexample)))
         if self.measured is not None:
@@ -342,6 +344,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _show(value: Any) -> str:
-    if isinstance(value, int | Fraction):
+    if isinstance(value, int | Fraction | str):
         return str(value)
     return "[" + "; ".join(", ".join(str(entry) for entry in row) for row in value) + "]"

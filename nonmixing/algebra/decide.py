@@ -26,16 +26,13 @@ from nonmixing.algebra.refute import Counterexample, find_counterexample, probab
 from nonmixing.algebra.sampling import feasible
 from nonmixing.algebra.setting import Equation, Statement, names_of
 from nonmixing.algebra.terms import Component, Poly, Table, TooLarge
+from nonmixing.errors import Disagreement
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds after which a decision is given up as undecided."""
 
 LARGEST_SIZE = 6
 """Largest size that the search for a counterexample goes to, where completeness asks for more."""
-
-
-class Disagreement(RuntimeError):
-    """Two independent routes of the prover disagree: a bug in this package, never in the claim."""
 
 
 class TimeIsUp(Exception):
@@ -105,6 +102,9 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
         )
     except TooLarge as error:
         verdict, scope, counterexample, difference, reason = "undecided", "", None, "", str(error)
+    except RecursionError:
+        verdict, scope, counterexample, difference = "undecided", "", None, ""
+        reason = "the expression is nested too deeply; split the claim into smaller ones"
     seconds = time.perf_counter() - start
     return Decision(
         statement.id,

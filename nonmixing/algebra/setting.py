@@ -158,13 +158,14 @@ def walk(expr: Expr, setting: Setting) -> Iterator[Expr]:
 
 @dataclass(frozen=True)
 class Names:
-    """The names a statement really uses, in order of first declaration.
+    """The names a statement really uses.
 
     Attributes:
-        matrices: names of matrices.
+        matrices: names of matrices, in the order in which they are declared.
         scalars: names of scalars.
         dims: symbolic dimensions.
         integers: dimensions that are integers above 1.
+        functions: opaque functions.
     """
 
     matrices: tuple[str, ...]
@@ -199,12 +200,10 @@ def names_of(statement: Statement) -> Names:
             elif isinstance(node.data, tuple):
                 functions.add(node.data[0])
     order = {name: i for i, name in enumerate(setting.matrices)}
-    declared = [dim for shape in setting.matrices.values() for dim in shape]
-    rank = {dim: i for i, dim in reversed(list(enumerate(declared)))}
     return Names(
         tuple(sorted(used, key=lambda name: (order.get(name, len(order)), name))),
         tuple(sorted(scalars)),
-        tuple(sorted(symbolic, key=lambda dim: (rank.get(dim, len(rank)), dim))),
+        tuple(sorted(symbolic)),
         tuple(sorted(integers)),
         tuple(sorted(functions)),
     )

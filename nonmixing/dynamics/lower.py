@@ -15,8 +15,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.dims import Dim, size
+from nonmixing.algebra.dims import Dim
 from nonmixing.algebra.expr import Expr
 from nonmixing.errors import InputError, ShapeError
 from nonmixing.flow import GradientFlow, differentiate
@@ -131,7 +132,7 @@ class _Compiler:
         self.known: dict[Expr, int] = {}
 
     def size(self, dim: Dim) -> int:
-        return size(dim, self.sizes)
+        return dims.size(dim, self.sizes)
 
     def emit(self, function: Callable[..., Any], *args: int) -> int:
         self.program.code.append((cast("Callable[..., Array]", function), args))
