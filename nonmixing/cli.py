@@ -65,11 +65,21 @@ def verify(
     proofs: Annotated[
         Path | None, typer.Option(help="Another folder of claims; one script for each.")
     ] = None,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Judge broken variants of the statements instead.")
+    ] = False,
 ) -> None:
     """Run the ledger: each claim's proof, simulation and training."""
     from nonmixing import ledger, report
 
     paths = ledger.find(proofs or ledger.folder("proofs"), claims or [])
+    if mutants:
+        from nonmixing import mutation
+
+        with report.progress(sys.stderr) as watch:
+            tried = mutation.score(paths, watch)
+        print("\n".join(mutation.lines(tried)))
+        raise typer.Exit(1 if any(item.outcome == "undecided" for item in tried) else 0)
     _make_folder(out)
     saved = out / "ledger.json"
     try:

@@ -153,9 +153,9 @@ def test_a_mode_on_the_way_into_the_saddle_stays_on_it() -> None:
 
 
 def test_an_imbalance_however_small_escapes_from_the_saddle() -> None:
-    """M7, the other half; 1e-9 is far above what counts as rounding."""
+    """M7, the other half; 1e-13 is above what counts as rounding, if not by much."""
     problem = BilinearProblem(np.diag([1.0, 0.5]))
-    found = solve(problem, aligned(problem, [0.3, 0.3], [0.3, -0.3 - 1e-9]), [0.0, 200.0])
+    found = solve(problem, aligned(problem, [0.3, 0.3], [0.3, -0.3 - 1e-13]), [0.0, 200.0])
     np.testing.assert_allclose(found.modes()[1], [1.0, 0.5], atol=1e-14)
     assert found.source == "exact: M5"
 
@@ -209,6 +209,25 @@ def test_a_balanced_start_follows_m8(case: str) -> None:
     for k, t in enumerate(times):
         assert distance(state(found, k), riccati_reference(target, start, t)) <= ROUNDING
     assert found.source == ("exact: M4" if case == "one by one" else "exact: M8")
+
+
+def test_each_row_is_accurate_to_its_own_size() -> None:
+    """Modes from 1e-9 to 1, the fastest the smallest, so that they cross on a huge scale.
+
+    With U = V on a symmetric target the rows of U are those of the eigenbasis. The columns are
+    mixed by a general matrix, so that the modes compete; the entry (i, j) of U Uᵀ is held against
+    the lengths of the two rows, not against the largest.
+    """
+    problem = BilinearProblem(np.diag([2.0, 1.8, 1.0]))
+    rows = random_target(3, 2, 21) * np.array([[1e-9], [1.0], [1e-3]])
+    start, times = Factors(rows, rows), [0.5, 8.0, 13.0, 40.0]
+    found = solve(problem, start, times)
+    assert found.source == "exact: M8"
+    for k, t in enumerate(times):
+        expected = riccati_reference(problem.target, start, t)[:3, :3]
+        lengths = np.sqrt(np.diag(expected))
+        error = np.abs(found.U[k] @ found.U[k].T - expected) / np.outer(lengths, lengths)
+        assert error.max() <= ROUNDING
 
 
 def test_a_wrong_integral_does_not_follow_m8() -> None:
@@ -502,6 +521,42 @@ def test_a_small_direction_may_not_hide_behind_a_large_one() -> None:
     assert np.linalg.norm(hidden.imbalance) < 4e-15 * np.linalg.norm(left) ** 2
     with pytest.raises(NoClosedForm):
         solve(problem, hidden, [1.0])
+
+
+def test_factors_of_a_mode_that_are_not_parallel_are_not_aligned() -> None:
+    """Every overlap between modes is 0, and Q = 0 too, but u_i and v_i are across each other."""
+    columns = np.eye(4)
+    start = Factors(np.diag([0.2, 0.3]) @ columns[:2], np.diag([0.1, 0.4]) @ columns[2:])
+    with pytest.raises(NoClosedForm, match="nor aligned"):
+        solve(BilinearProblem(np.diag([2.0, 1.0])), start, [1.0])
+
+
+@pytest.mark.parametrize("side", ["U", "V"])
+@pytest.mark.parametrize("by", [1e-12, 1e-9, 1e-3])
+def test_a_slightly_misaligned_start_is_refused(by: float, side: str) -> None:
+    """Unbalanced too, so that nothing is left to fall back to."""
+    problem = BilinearProblem(random_target(3, 3, 13))
+    start = aligned(problem, [0.3, 0.2, 0.1], [0.1, 0.2, 0.3], seed=0)
+    turned = np.array([[1.0, -by, 0.0], [by, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    basis = problem.svd.P if side == "U" else problem.svd.R
+    moved = basis @ turned @ basis.T @ getattr(start, side)
+    other = Factors(moved, start.V) if side == "U" else Factors(start.U, moved)
+    with pytest.raises(NoClosedForm, match="nor aligned"):
+        solve(problem, other, [1.0])
+
+
+def test_the_factors_given_move_without_jumps() -> None:
+    """One representative for all times, from the start on: no rotation or sign comes and goes."""
+    problem = BilinearProblem(random_target(3, 4, 14))
+    start = balanced(problem, scale=0.3, width=4, seed=1)
+    times = np.linspace(0, 6, 1201)
+    found = solve(problem, start, times)
+    np.testing.assert_allclose(found.U[0], start.U, atol=1e-15)
+    moved = np.abs(np.diff(found.U, axis=0)).max(axis=(1, 2))
+    # A jump is of the size of the factors; over a step of 1/200 a motion with the rates of the
+    # problem, a few s₁, is a few hundredths of it.
+    assert moved.max() <= 4 * problem.svd.s[0] * times[1] * np.abs(found.U).max()
+    assert problem.svd.s[0] * times[1] < 0.02
 
 
 def test_a_part_outside_the_singular_vectors_is_not_aligned() -> None:

@@ -39,6 +39,7 @@ expect        F, x                      mean of F over a standard Gaussian colum
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -76,6 +77,7 @@ __all__ = [
     "number",
     "ones",
     "power",
+    "rebuilt",
     "reciprocal",
     "scalar",
     "skew",
@@ -523,3 +525,51 @@ def d(expr: Expr) -> Expr:
 def after(expr: Expr) -> Expr:
     """Value after one step of the setting."""
     return Expr("after", (expr,), rows=expr.rows, cols=expr.cols)
+
+
+def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The same operation on other arguments.
+
+    Raises:
+        ShapeError: they do not fit.
+    """
+    two: dict[str, Callable[[Expr, Expr], Expr]] = {
+        "scale": multiply,
+        "times": times,
+        "matmul": matmul,
+        "kron": kron,
+        "face": face_splitting,
+        "grad": grad,
+        "expect": expect,
+    }
+    one: dict[str, Callable[[Expr], Expr]] = {
+        "reciprocal": reciprocal,
+        "T": transpose,
+        "tr": tr,
+        "total": total,
+        "diag": diag,
+        "diagpart": diagpart,
+        "inv": inv,
+        "d": d,
+        "after": after,
+        "vec": vec,
+    }
+    many: dict[str, Callable[..., Expr]] = {
+        "add": add,
+        "hstack": hstack,
+        "vstack": vstack,
+        "blkdiag": blkdiag,
+    }
+    if expr.op in two:
+        return two[expr.op](*args)
+    if expr.op in one:
+        return one[expr.op](*args)
+    if expr.op in many:
+        return many[expr.op](*args)
+    if expr.op == "power" and isinstance(expr.data, int):
+        return power(args[0], expr.data)
+    if expr.op == "D":
+        return directional(args[0], args[2], args[1])
+    if expr.op == "apply" and isinstance(expr.data, tuple):
+        return apply(*expr.data, args[0])
+    return expr

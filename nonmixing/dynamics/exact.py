@@ -273,39 +273,28 @@ def _riccati(rates: Array, rows: Array, time: float) -> Array:
 
     The solution is X(t) = e^{Λt} Z₀ M⁻¹ Z₀ᵀ e^{Λt}, M = I + Z₀ᵀ W Z₀, W = ∫₀ᵗ e^{2Λs} ds. As it
     stands this loses digits once e^{2Λt} is large, and M is soon singular in floating point. Here
-    M = AᵀA is never formed. A = [W^½ Z₀; I] = Q R, so Z(t) = e^{Λt} Z₀ R⁻¹, of which
+    M = AᵀA is never formed. With A = [W^½ Z₀; I] = Q R, Q = [Q₁; Q₂],
 
-    - rows that are still short, ‖W^½ z‖ ≤ 1 with growth included, come from the triangular solve,
-      which is accurate relative to the row, as R has no singular value below 1;
-    - long rows are (e^{λt} / W^½) times a row of Q, where e^{λt} / W^½ is bounded and nothing large
-      is left.
+        Z(t) = e^{Λt} Z₀ R⁻¹ = (e^{Λt} W^{−½}) Q₁,
 
-    The rows of A differ by as much as e^{s₁ t}. Householder's method keeps each to its own relative
-    accuracy when the rows are sorted by size and the columns pivoted [Powell and Reid 1969; Cox and
-    Higham 1998]. The result is then turned to e^{Λt} Z₀ M^{−½}, which goes over into Z₀ as t → 0;
-    any other square root of M⁻¹ would do as well.
+    where e^{Λt} W^{−½} is bounded: nothing large is left, nothing is solved for, and nothing
+    cancels. The rows of A differ by as much as e^{s₁ t}; Householder's method keeps each to its own
+    relative accuracy when the rows are sorted by size and the columns pivoted [Powell and Reid
+    1969; Cox and Higham 1998]. The result is then turned to e^{Λt} Z₀ M^{−½}, which goes over into
+    Z₀ as t → 0; any other square root of M⁻¹ would do as well.
     """
+    if time == 0:
+        return rows
     weight = np.sqrt(time * _decay_mean(2 * np.abs(rates) * time))
     tall = rows * (weight * np.exp(np.maximum(rates, 0) * time))[:, None]
-    width = rows.shape[1]
-    stack = np.vstack([tall, np.eye(width)])
+    stack = np.vstack([tall, np.eye(rows.shape[1])])
     order = np.argsort(-np.abs(stack).max(axis=1), kind="stable")
     sorted_q, triangle, pivot = linalg.qr(stack[order], mode="economic", pivoting=True)
-    q = np.empty_like(sorted_q)
-    q[order] = sorted_q
-    long = np.linalg.norm(tall, axis=1) > 1
-    result = np.empty_like(rows)
-    result[long] = (
-        q[: len(rows)][long] * (np.exp(np.minimum(rates[long], 0) * time) / weight[long])[:, None]
-    )
-    short = rows[~long] * np.exp(rates[~long] * time)[:, None]
-    if len(short):
-        # Not solve_triangular: that also estimates the condition, which is huge here and harmless.
-        result[~long] = linalg.blas.dtrsm(1.0, triangle, short[:, pivot], side=1)
-    unpivoted = np.empty_like(triangle)
-    unpivoted[:, pivot] = triangle
+    q, unpivoted = np.empty_like(sorted_q), np.empty_like(triangle)
+    q[order], unpivoted[:, pivot] = sorted_q, triangle
     left, _, right = np.linalg.svd(unpivoted)
-    return result @ (left @ right)
+    shrink = np.exp(np.minimum(rates, 0) * time) / weight
+    return (q[: len(rows)] * shrink[:, None]) @ (left @ right)
 
 
 def _decay_mean(x: Array) -> Array:
