@@ -14,6 +14,7 @@ from nonmixing.algebra import expr as ex
 from nonmixing.algebra.abbreviate import shortest
 from nonmixing.algebra.claimfile import document_of, load_scope
 from nonmixing.algebra.decide import Decision, decide
+from nonmixing.algebra.dims import NeedsExpansion
 from nonmixing.algebra.expand import Expander
 from nonmixing.algebra.expr import Expr
 from nonmixing.algebra.kinds import Kinds
@@ -185,14 +186,25 @@ def gradient(loss: Any, variable: Any) -> Any:
 def differentiate(expr: Expr, setting: Setting) -> Expr:
     """An expression with its derivatives taken, as explicit sums of products."""
     table = Table()
-    poly = _form(expr, setting, table)
     try:
+        poly = _form(expr, setting, table)
         return Reader(setting, table, expr.rows, expr.cols).expression(poly)
-    except NoMatrixNotation:
+    except (NoMatrixNotation, NeedsExpansion):
         raise InputError(
             f"{ex.spell(expr)} has no matrix notation; "
             "state a claim about it in a claim file instead"
         ) from None
+
+
+def resolved(expr: Expr, setting: Setting) -> Expr:
+    """An expression with the derivatives, steps and means in it written out, and the rest kept.
+
+    Raises:
+        InputError: one of them has no matrix notation.
+    """
+    if expr.op in ("grad", "D", "d", "after", "expect"):
+        return differentiate(expr, setting)
+    return ex.rebuilt(expr, tuple(resolved(arg, setting) for arg in expr.args))
 
 
 def _form(expr: Expr, setting: Setting, table: Table) -> Poly:

@@ -124,6 +124,8 @@ def _tuple(parts: tuple[Index, ...]) -> Index:
 
 def block(index: Index, parts: tuple[Dim, ...]) -> tuple[int, Index]:
     """Which of the blocks that add(*parts) joins an index falls in, and the index there."""
+    if len(parts) == 1:
+        return 0, index
     if isinstance(index, Block):
         number, before = index.number, 0
         for position, part in enumerate(parts):

@@ -7,17 +7,21 @@ the assumptions: `Q.symmetric(X)`, `Q.diagonal(X)`, `Q.orthogonal(X)`, `Q.invert
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
 import sympy as _sympy
+from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 from sympy.matrices import expressions as _expressions
+from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction as _ElementwiseFunction
 
+from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.dims import Dim
+from nonmixing.algebra.dims import Dim, Product
 from nonmixing.algebra.expr import Expr
 from nonmixing.algebra.setting import Equation, Setting, Statement
 from nonmixing.algebra.text import same_shape
@@ -29,6 +33,7 @@ SymPy = Any
 sympy: Any = _sympy
 mx: Any = _expressions
 MatrixSymbol: Any = _expressions.MatrixSymbol
+ElementwiseFunction: Any = _ElementwiseFunction
 
 _PREDICATES = ("symmetric", "diagonal", "orthogonal", "invertible")
 
@@ -73,17 +78,21 @@ def read(objects: Sequence[SymPy], predicates: Iterable[SymPy] = ()) -> Read:
                 f"the matrix {symbol.name} is used with two shapes, "
                 f"{matrices[symbol.name]} and {shape}"
             )
-    dims = {dim for shape in matrices.values() for dim in shape if isinstance(dim, str)}
+    used = {symbol for shape in matrices.values() for dim in shape for symbol in dims.symbols(dim)}
     for item in sympified:
         for node in sympy.preorder_traversal(item):
             if isinstance(node, mx.Identity | mx.ZeroMatrix | mx.OneMatrix):
-                dims |= {dim for dim in map(_dim, node.shape) if isinstance(dim, str)}
+                used |= {symbol for dim in map(_dim, node.shape) for symbol in dims.symbols(dim)}
     free = {s.name for item in sympified for s in item.free_symbols if isinstance(s, sympy.Symbol)}
     kinds = _kinds(sympified, predicates)
-    scalars = frozenset(free - dims - set(matrices))
+    scalars = frozenset(free - used - set(matrices))
     setting = Setting(matrices, {name: k for name, k in kinds.items() if name in matrices}, scalars)
-    reader = _Reader(frozenset(dims))
-    return Read(tuple(reader.read(item) for item in sympified), setting)
+    reader = _Reader(frozenset(used))
+    exprs = tuple(reader.read(item) for item in sympified)
+    functions = {
+        "d" * order + name: (name, order) for name in reader.functions for order in range(5)
+    }
+    return Read(exprs, dataclasses.replace(setting, functions=functions))
 
 
 def equation(
@@ -153,6 +162,10 @@ def _dim(dim: SymPy) -> Dim:
         return int(dim)
     if isinstance(dim, sympy.Symbol):
         return dim.name
+    if isinstance(dim, sympy.Mul):
+        return dims.multiply(*map(_dim, dim.args))
+    if isinstance(dim, sympy.Add):
+        return dims.add(*map(_dim, dim.args))
     raise InputError(f"a dimension is a symbol or a positive integer, got {dim}")
 
 
@@ -161,9 +174,11 @@ class _Reader:
 
     def __init__(self, dims: frozenset[str]) -> None:
         self.dims = dims
+        self.functions: set[str] = set()
+        self.table = self._rules()
 
     def read(self, node: SymPy) -> Expr:
-        for kinds, rule in self._rules():
+        for kinds, rule in self.table:
             if isinstance(node, kinds):
                 return rule(node)
         raise InputError(f"{type(node).__name__} ({node}) is not in the language of this prover")
@@ -188,6 +203,9 @@ class _Reader:
             (mx.DiagMatrix, lambda node: ex.diag(self._column(node.args[0]))),
             (mx.DiagonalMatrix, lambda node: ex.diagpart(self.read(node.args[0]))),
             (mx.MatPow, self._matrix_power),
+            (mx.KroneckerProduct, lambda node: self._fold(ex.kron, node.args)),
+            (mx.BlockMatrix, self._blocks),
+            (ElementwiseFunction, self._apply),
             (mx.MatAdd | sympy.Add, lambda node: ex.add(*map(self.read, node.args))),
             (mx.MatMul, lambda node: self._fold(_matmul_or_scale, node.args)),
             (sympy.Mul, lambda node: self._fold(ex.multiply, node.args)),
@@ -199,6 +217,30 @@ class _Reader:
         for other in rest:
             first = combine(first, other)
         return first
+
+    def _blocks(self, node: SymPy) -> Expr:
+        rows = [
+            ex.hstack(*(self.read(node.blocks[i, j]) for j in range(node.blocks.shape[1])))
+            for i in range(node.blocks.shape[0])
+        ]
+        return ex.vstack(*rows) if len(rows) > 1 else rows[0]
+
+    def _apply(self, node: SymPy) -> Expr:
+        """An undefined function, or a derivative of one, entry by entry."""
+        variable = sympy.Dummy("z")
+        body, order = node.function(variable), 0
+        if isinstance(body, sympy.Derivative) and body.variables == (variable,) * len(
+            body.variables
+        ):
+            body, order = body.expr, len(body.variables)
+        if not isinstance(body, AppliedUndef) or body.args != (variable,):
+            raise InputError(
+                f"{node.function} is not in the language: only undefined functions, as in "
+                'X.applyfunc(Function("phi")), and their derivatives are applied elementwise'
+            )
+        name = body.func.__name__
+        self.functions.add(name)
+        return ex.apply(name, order, self.read(node.expr))
 
     def _symbol(self, node: SymPy) -> Expr:
         return ex.dimension(node.name) if node.name in self.dims else ex.scalar(node.name)
@@ -249,9 +291,11 @@ def write(expr: Expr) -> SymPy:
         case "symbol":
             return MatrixSymbol(str(expr.data), rows, cols)
         case "add":
-            return mx.MatAdd(*args) if any(_is_matrix(arg) for arg in args) else sympy.Add(*args)
+            if expr.is_scalar:
+                return sympy.Add(*map(_as_scalar, args))
+            return mx.MatAdd(*args)
         case "scale":
-            return args[0] * args[1]
+            return _as_scalar(args[0]) * args[1]
         case "times":
             return (
                 mx.HadamardProduct(*args)
@@ -280,6 +324,16 @@ def write(expr: Expr) -> SymPy:
             return mx.DiagonalMatrix(args[0])
         case "inv":
             return mx.Inverse(args[0])
+        case "kron":
+            return mx.KroneckerProduct(*args)
+        case "hstack":
+            return mx.BlockMatrix([args])
+        case "vstack":
+            return mx.BlockMatrix([[arg] for arg in args])
+        case "blkdiag":
+            return mx.BlockDiagMatrix(*args)
+        case "apply":
+            return _write_function(cast("tuple[str, int]", expr.data), args[0])
         case "eye":
             return mx.Identity(rows)
         case "ones":
@@ -299,12 +353,31 @@ def _write_total(inside: Expr, written: SymPy) -> SymPy:
     return mx.Trace(left * written * right)
 
 
+def _write_function(which: tuple[str, int], argument: SymPy) -> SymPy:
+    name, order = which
+    z = sympy.Symbol("z")
+    body = sympy.Function(name)(z)
+    slope = sympy.Derivative(body, (z, order)) if order else body
+    return ElementwiseFunction(sympy.Lambda(z, slope), argument)
+
+
+def _as_scalar(value: SymPy) -> SymPy:
+    """A 1 x 1 matrix as a number, which SymPy tells apart."""
+    return mx.Trace(value) if _is_matrix(value) else value
+
+
 def _is_matrix(value: SymPy) -> bool:
     return bool(getattr(value, "is_Matrix", False))
 
 
 def _sympy_dim(dim: Dim) -> SymPy:
-    return sympy.Integer(dim) if isinstance(dim, int) else sympy.Symbol(dim)
+    if isinstance(dim, int):
+        return sympy.Integer(dim)
+    if isinstance(dim, str):
+        return sympy.Symbol(dim)
+    parts = dim.factors if isinstance(dim, Product) else dim.parts
+    combine = sympy.Mul if isinstance(dim, Product) else sympy.Add
+    return combine(*map(_sympy_dim, parts))
 
 
 __all__ = ["Read", "equation", "inner", "norm2", "read", "write"]
