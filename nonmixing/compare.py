@@ -36,6 +36,9 @@ BAND: Final = 0.2
 HALVING: Final = 4.0
 """By how much an error of second order in the learning rate falls when the rate is halved."""
 
+EFFECT_HALVING: Final = 2.0
+"""By how much the effect of the learning rate itself, of first order, falls when it is halved."""
+
 STEP_SIZE_REASON: Final = (
     "descent with rate η follows the flow of L + (η/4)‖∇L‖² to second order in η "
     "[Barrett and Dherin 2021]"
@@ -183,6 +186,8 @@ class StepSizeBand:
             none is but some mode decides nothing, "supported" otherwise.
         ratio: ⟨m − f, g − f⟩ / ⟨g − f, g − f⟩, shape (k,); 1 ± 0.2 is expected.
         fall: ‖m − g‖ at η over ‖m − g‖ at η/2, shape (k,); 4 ± 20 % is expected.
+        effect_fall: ‖g − f‖ at η over ‖g − f‖ at η/2, shape (k,); 2 ± 20 % is expected. Were f
+            another curve than the flow, the ratio would be near 1 all the same, but not this.
         effect: The root mean square of g − f, shape (k,).
         gap: The root mean square of m − g at η, shape (k,).
         gap_half: The same at η/2, shape (k,).
@@ -198,6 +203,7 @@ class StepSizeBand:
     verdict: Outcome
     ratio: Array
     fall: Array
+    effect_fall: Array
     effect: Array
     gap: Array
     gap_half: Array
@@ -223,7 +229,7 @@ class StepSizeBand:
         )
 
     def _table(self) -> list[list[str]]:
-        head = ["mode", "ratio", "fall", "g - f", "m - g", "at half", "floor"]
+        head = ["mode", "ratio", "fall", "effect", "g - f", "m - g", "at half", "floor"]
         head += [f"{name}: ratio, fall" for name in self.null_ratio] + ["verdict"]
         numbers = (self.effect, self.gap, self.gap_half, self.floor)
         rows = [
@@ -231,6 +237,7 @@ class StepSizeBand:
                 str(i + 1),
                 f"{self.ratio[i]:.3f}",
                 f"{self.fall[i]:.2f}",
+                f"{self.effect_fall[i]:.2f}",
                 *(f"{column[i]:.1e}" for column in numbers),
                 *(
                     f"{self.null_ratio[name][i]:.3g}, {self.null_fall[name][i]:.2f}"
@@ -243,7 +250,10 @@ class StepSizeBand:
         return [head, *rows]
 
     def _notes(self) -> list[str]:
-        bands = f"bands: ratio 1 ± {BAND}, fall {HALVING:g} ± {BAND:.0%}: {self.because}"
+        bands = (
+            f"bands: ratio 1 ± {BAND}, fall {HALVING:g} ± {BAND:.0%}, "
+            f"effect {EFFECT_HALVING:g} ± {BAND:.0%}: {self.because}"
+        )
         return [bands, *([self.reason] if self.reason else [])]
 
 
@@ -263,7 +273,8 @@ def step_size_band(
     2021]. So measured − flow must be modified − flow up to a relative error of order η: the ratio
     must be in 1 ± 0.2. And what is left, measured − modified, must fall by 4 ± 20 % when η is
     halved; its size is its root mean square over the measured times, the norm of the ratio too, in
-    which no single time decides. Nothing in the bands depends on what is measured.
+    which no single time decides. Nothing in the bands depends on what is measured. And the effect
+    itself, modified − flow, must fall by 2 ± 20 %, or the flow is another curve than it should be.
 
     The same two numbers are taken with the measured curves frozen at their start and put on a clock
     of 0.8 and of 1.25 (at η and at η/2; PCHIP, held at the end). A null that is within both bands
@@ -314,7 +325,8 @@ def _judge_band(
     no_gap = ~no_effect & (floor >= BAND * score.gap_half)
     off_ratio = ~no_effect & ~score.ratio_in_band
     off_fall = ~no_effect & ~no_gap & ~score.fall_in_band
-    fails = off_ratio | off_fall
+    off_effect = ~no_effect & ~score.effect_fall_in_band
+    fails = off_ratio | off_fall | off_effect
     passing = {
         name: null.ratio_in_band & null.fall_in_band & ~fails for name, null in nulls.items()
     }
@@ -323,6 +335,7 @@ def _judge_band(
     reasons = [
         _about(off_ratio, "the ratio is out of its band"),
         _about(off_fall, "the gap does not fall as η²"),
+        _about(off_effect, "modified − flow does not fall as η: is the flow the right one?"),
         _about(no_effect, "modified − flow is not resolved above the floor"),
         _about(no_gap, "measured − modified is not resolved above the floor"),
     ]
@@ -332,6 +345,7 @@ def _judge_band(
         verdict=verdict,
         ratio=score.ratio,
         fall=score.fall,
+        effect_fall=score.effect_fall,
         effect=score.effect,
         gap=score.gap,
         gap_half=score.gap_half,
@@ -351,6 +365,7 @@ class _BandScore:
 
     ratio: Array
     fall: Array
+    effect_fall: Array
     effect: Array
     gap: Array
     gap_half: Array
@@ -363,13 +378,24 @@ class _BandScore:
     def fall_in_band(self) -> NDArray[np.bool_]:
         return np.abs(self.fall / HALVING - 1) <= BAND
 
+    @property
+    def effect_fall_in_band(self) -> NDArray[np.bool_]:
+        return np.abs(self.effect_fall / EFFECT_HALVING - 1) <= BAND
+
 
 def _band_score(m: Array, f: Array, g: Array, m_half: Array, g_half: Array) -> _BandScore:
     """NaN, which is in no band, where a quotient is 0/0 or over 0."""
     shift = g - f
     across, square = np.sum((m - f) * shift, axis=0), np.sum(shift**2, axis=0)
     effect, gap, gap_half = _rms(shift), _rms(m - g), _rms(m_half - g_half)
-    return _BandScore(_quotient(across, square), _quotient(gap, gap_half), effect, gap, gap_half)
+    return _BandScore(
+        ratio=_quotient(across, square),
+        fall=_quotient(gap, gap_half),
+        effect_fall=_quotient(effect, _rms(g_half - f)),
+        effect=effect,
+        gap=gap,
+        gap_half=gap_half,
+    )
 
 
 def _rms(curves: Array) -> Array:

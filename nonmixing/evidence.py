@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from nonmixing.compare import BAND, HALVING, Comparison, StepSizeBand
+from nonmixing.compare import BAND, EFFECT_HALVING, HALVING, Comparison, StepSizeBand
 from nonmixing.verdict import Verdict
 
 __all__ = ["of_band", "of_comparison"]
@@ -53,8 +53,9 @@ def of_band(
 ) -> Verdict:
     """The verdict of a step-size test: in each mode (measured − flow)/(modified − flow) in 1 ± 0.2.
 
-    How the remaining gap falls when the learning rate is halved, 4 ± 20 %, is part of the verdict
-    and stands in the details, as do the nulls' own ratio and fall.
+    How the remaining gap falls when the learning rate is halved, 4 ± 20 %, and how the effect
+    itself does, 2 ± 20 %, are part of the verdict and stand in the details, as do the nulls' own
+    ratio and fall.
 
     Args:
         evidence: which kind of evidence was compared.
@@ -76,6 +77,8 @@ def of_band(
         details={
             "fall": band.fall,
             "fall expected": HALVING,
+            "effect fall": band.effect_fall,
+            "effect fall expected": EFFECT_HALVING,
             "null fall": dict(band.null_fall),
             "effect": band.effect,
             "gap": band.gap,

@@ -57,6 +57,7 @@ def verdict(quick: bool, task: str, kind: str, against: str = "") -> Verdict:
         details={
             "prediction": whole.get("prediction", case["prediction"]),
             "fall": band["fall"],
+            "effect fall": band["effect_fall"],
             "null fall": band["null_fall"],
             "outcomes": band["outcomes"],
             "distance": whole.get("distance", []),

@@ -35,7 +35,7 @@ at a run.
   (ln(s/c_0 − 1) + ln 19) / (2 s), from M6.
 - The band (D5): the gradient flow is f, the flow of L + (η/4)‖∇L‖² is g. What the network does
   beyond f must be g − f, by a factor of 1 ± 0.2 in each mode, and what is then left must fall by
-  4 ± 20 % when η is halved.
+  4 ± 20 % when η is halved, while g − f itself falls by 2 ± 20 %.
 
 What must fail
 --------------
@@ -381,6 +381,7 @@ def _band(band: StepSizeBand) -> dict[str, Any]:
         "outcomes": list(band.outcomes),
         "ratio": _short(band.ratio),
         "fall": _short(band.fall),
+        "effect_fall": _short(band.effect_fall),
         "effect": _short(band.effect),
         "gap": _short(band.gap),
         "gap_half": _short(band.gap_half),

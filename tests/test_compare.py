@@ -92,6 +92,19 @@ def test_nothing_moved_is_inconclusive() -> None:
     found = compare(still, still, tolerance=0.01, because="made up")
     assert found.verdict == "inconclusive"
     assert "mode 1, 2: the frozen null passes too" in found.reason
+
+
+def test_a_wrong_flow_is_noticed_by_the_effect() -> None:
+    """Descent and its modified flow agree, but the flow is that of another start."""
+    start, other = (aligned(REAL, np.sqrt(c)) for c in (0.02, 0.03))
+    run, half = descend(REAL, start, RATE, UNTIL), descend(REAL, start, RATE / 2, UNTIL)
+    modified = integrate(REAL, start, run.times, rate=RATE)
+    modified_half = integrate(REAL, start, run.times, rate=RATE / 2)
+    right = step_size_band(run, integrate(REAL, start, run.times), modified, half, modified_half)
+    wrong = step_size_band(run, integrate(REAL, other, run.times), modified, half, modified_half)
+    assert right.verdict == "supported"
+    assert wrong.verdict == "unsupported"
+    assert "modified − flow does not fall as η" in wrong.reason
     assert np.isnan(found.time_factor).all()
 
 
@@ -303,8 +316,11 @@ def test_the_numbers_of_the_band_are_what_they_are_said_to_be() -> None:
     f = curve(TIMES, TIMES, TIMES**2)
     g = curve(TIMES, TIMES + shift, TIMES**2 + shift)
     m = curve(TIMES, TIMES + 0.9 * shift, TIMES**2 + shift + 0.1 * np.cos(3 * TIMES))
-    m_half = curve(TIMES, TIMES + 0.975 * shift, TIMES**2 + shift + 0.1 * np.cos(3 * TIMES) / 4.2)
-    found = step_size_band(m, f, g, m_half, g)
+    g_half = curve(TIMES, TIMES + shift / 2, TIMES**2 + shift / 2)
+    gap_half = 0.1 * np.cos(3 * TIMES) / 4.2
+    m_half = curve(TIMES, TIMES + 0.475 * shift, TIMES**2 + shift / 2 + gap_half)
+    found = step_size_band(m, f, g, m_half, g_half)
+    np.testing.assert_allclose(found.effect_fall, 2.0)
     np.testing.assert_allclose(found.ratio[0], 0.9)
     np.testing.assert_allclose(found.fall, [4.0, 4.2])
     np.testing.assert_allclose(found.effect, np.sqrt(np.mean(shift**2)))
@@ -314,15 +330,28 @@ def test_the_numbers_of_the_band_are_what_they_are_said_to_be() -> None:
 
 
 def test_a_band_that_a_null_meets_decides_nothing() -> None:
-    """The flow moves, the modified flow and descent do not, up to the gap."""
+    """Nothing moves, up to the gap: at η descent is at 0, at η/2 at a half, the flow is at 1."""
     still, gap = np.zeros(81), 0.01 * np.cos(TIMES)
-    f, g, g_half = (curve(TIMES, c, c) for c in (-np.sin(TIMES), gap, gap / 4))
-    m = curve(TIMES, still, still)
-    found = step_size_band(m, f, g, m, g_half)
+    f, g, g_half = (curve(TIMES, c, c) for c in (still + 1, gap, 0.5 + gap / 4))
+    m, m_half = curve(TIMES, still, still), curve(TIMES, still + 0.5, still + 0.5)
+    found = step_size_band(m, f, g, m_half, g_half)
     np.testing.assert_allclose(found.ratio, 1.0, atol=0.01)
     np.testing.assert_allclose(found.fall, 4.0)
     assert found.verdict == "inconclusive"
     assert "mode 1, 2: the frozen null passes too" in found.reason
+
+
+def test_a_wrong_flow_is_noticed_by_the_effect() -> None:
+    """Descent and its modified flow agree, but the flow is that of another start."""
+    start, other = (aligned(REAL, np.sqrt(c)) for c in (0.02, 0.03))
+    run, half = descend(REAL, start, RATE, UNTIL), descend(REAL, start, RATE / 2, UNTIL)
+    modified = integrate(REAL, start, run.times, rate=RATE)
+    modified_half = integrate(REAL, start, run.times, rate=RATE / 2)
+    right = step_size_band(run, integrate(REAL, start, run.times), modified, half, modified_half)
+    wrong = step_size_band(run, integrate(REAL, other, run.times), modified, half, modified_half)
+    assert right.verdict == "supported"
+    assert wrong.verdict == "unsupported"
+    assert "modified − flow does not fall as η" in wrong.reason
 
 
 def test_rates_that_are_not_halved_are_refused() -> None:
@@ -344,5 +373,5 @@ def test_a_band_shows_itself() -> None:
     lines = str(found).splitlines()
     assert lines[0] == "supported: step-size band, 3 modes, 301 times"
     assert len({len(line) for line in lines[1:5]}) == 1
-    assert lines[5].startswith("bands: ratio 1 ± 0.2, fall 4 ± 20%: descent with rate η")
+    assert lines[5].startswith("bands: ratio 1 ± 0.2, fall 4 ± 20%, effect 2 ± 20%: ")
     assert found._repr_html_().count("<tr>") == 4
