@@ -289,9 +289,9 @@ class _Work:
 
     def _random_sizes(self) -> dict[str, int] | None:
         for _ in range(50):
-            sizes = self.rng.sample(
-                range(1, max(4, len(self.names.dims) + 2)), len(self.names.dims)
-            )
+            count = len(self.names.dims)
+            least = 2 if count < 3 else 1
+            sizes = self.rng.sample(range(least, max(count, 3) + least), count)
             chosen = dict(zip(self.names.dims, sizes, strict=True))
             if feasible(self.statement.setting, self.names, chosen):
                 return chosen

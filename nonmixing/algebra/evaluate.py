@@ -16,7 +16,7 @@ from operator import mul
 
 from nonmixing.algebra import dims
 from nonmixing.algebra.dims import Dim
-from nonmixing.algebra.expr import INVERSE, Expr
+from nonmixing.algebra.expr import EVERYTHING, INVERSE, Expr
 from nonmixing.algebra.setting import Setting
 
 Number = int | Fraction
@@ -48,13 +48,20 @@ class Arithmetic:
     prime: int | None = None
 
     def rows(self, entries: Iterable[Iterable[Number]]) -> Rows:
-        """A matrix, entries reduced."""
+        """A matrix of sums and products of entries, reduced."""
+        if self.prime is None:
+            return tuple(map(tuple, entries))
+        prime = self.prime
+        # Modulo a prime there are integers only: fractions come in through `lifted`.
+        return tuple([tuple([x % prime for x in row]) for row in entries])  # type: ignore[misc]
+
+    def lifted(self, entries: Iterable[Iterable[Number]]) -> Rows:
+        """A matrix of rationals, as one of the ring."""
         if self.prime is None:
             return tuple(map(tuple, entries))
         prime = self.prime
         return tuple(
-            tuple(int(x) % prime if isinstance(x, int) else self._mod(x) for x in row)
-            for row in entries
+            tuple(x % prime if isinstance(x, int) else self._mod(x) for x in row) for row in entries
         )
 
     def _mod(self, x: Fraction) -> int:
@@ -177,13 +184,12 @@ class Evaluator:
         self.inverses = inverses or {}
         self.setting = setting
         self.dims = sizes
-        self.values: dict[str, Value] = dict(values)
         self.ring = Arithmetic(prime)
-        self._depth = 0
+        self._root = _State({name: self.ring.lifted(value) for name, value in values.items()})
 
     def at(self, expr: Expr) -> Rows:
         """The value, as rows."""
-        value = self._value(expr, self.values, {})
+        value = self._value(expr, self._root)
         assert not isinstance(value, Dual)
         return value
 
@@ -198,23 +204,25 @@ class Evaluator:
 
     # --- one operation each -----------------------------------------------------------------------
 
-    def _value(self, expr: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]) -> Value:
-        known = memo.get(expr)
+    def _value(self, expr: Expr, state: _State) -> Value:
+        while state.parent is not None and expr.names.isdisjoint(state.moved):
+            state = state.parent
+        known = state.memo.get(expr)
         if known is None:
-            known = memo[expr] = self._compute(expr, values, memo)
+            known = state.memo[expr] = self._compute(expr, state)
         return known
 
-    def _compute(self, expr: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]) -> Value:
+    def _compute(self, expr: Expr, state: _State) -> Value:
         op, data = expr.op, expr.data
         if op in ("symbol", "scalar"):
-            return values[str(data)]
+            return state.values[str(data)]
         if op in ("d", "after", "D", "grad"):
-            return self._calculus(expr, values, memo)
+            return self._calculus(expr, state)
         if op == "expect":
-            return self._mean(expr, values)
+            return self._mean(expr, state)
         if op == "inv" and self.inverses:
-            return self._given_inverse(expr.args[0], values, memo)
-        args = [self._value(arg, values, memo) for arg in expr.args]
+            return self._given_inverse(expr.args[0], state)
+        args = [self._value(arg, state) for arg in expr.args]
         if op in _BILINEAR:
             return self._bilinear(_BILINEAR[op], args[0], args[1])
         if op in _LINEAR:
@@ -235,14 +243,14 @@ class Evaluator:
                 return self._blocks(expr, args)
             case "apply":
                 assert isinstance(data, tuple)
-                return self._apply(expr, data, args[0], values)
+                return self._apply(expr, data, args[0], state)
             case "inv" | "reciprocal":
                 return self._inverse(args[0])
             case "number":
                 assert isinstance(data, Fraction)
-                return self.ring.rows([[data.numerator if data.denominator == 1 else data]])
+                return self.ring.lifted([[data.numerator if data.denominator == 1 else data]])
             case "dim":
-                return self.ring.rows([[self.size(str(data))]])
+                return ((self.size(str(data)),),)
             case "eye":
                 return tuple(
                     tuple(int(i == j) for j in range(self.size(expr.cols)))
@@ -278,11 +286,9 @@ class Evaluator:
                 left += self.size(arg.cols)
         return total
 
-    def _apply(
-        self, expr: Expr, which: tuple[str, int], value: Value, values: Mapping[str, Value]
-    ) -> Value:
+    def _apply(self, expr: Expr, which: tuple[str, int], value: Value, state: _State) -> Value:
         """A polynomial, entry by entry, by Horner's rule."""
-        column = values[which[0]]
+        column = state.values[which[0]]
         assert not isinstance(column, Dual)
         coefficients = derivative([row[0] for row in column], which[1])
         total: Value = self._constant(expr, 0)
@@ -292,7 +298,7 @@ class Evaluator:
             total = self._add(total, constant)
         return total
 
-    def _mean(self, expr: Expr, values: Mapping[str, Value]) -> Value:
+    def _mean(self, expr: Expr, state: _State) -> Value:
         """Mean over a Gaussian column, by a rational rule that is exact to the degree."""
         name = str(expr.data)
         nodes, weights = gaussian_rule(degree(expr.args[0], name))
@@ -302,34 +308,30 @@ class Evaluator:
         total: Value = self._constant(expr, 0)
         for choice in itertools.product(range(len(nodes)), repeat=size):
             weight = prod((weights[i] for i in choice), start=Fraction(1))
-            column = self.ring.rows([[nodes[i]] for i in choice])
-            value = self._value(expr.args[0], {**values, name: column}, {})
-            factor = self.ring.rows([[weight]])
+            column = self.ring.lifted([[nodes[i]] for i in choice])
+            value = self._value(expr.args[0], state.with_values({name: column}))
+            factor = self.ring.lifted([[weight]])
             total = self._add(total, self._bilinear(_scale, factor, value))
         return total
 
-    def _given_inverse(
-        self, inside: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]
-    ) -> Value:
+    def _given_inverse(self, inside: Expr, state: _State) -> Value:
         """An inverse made of the given inverses of symbols."""
         match inside.op:
             case "symbol" if f"{inside.data}{INVERSE}" in self.inverses:
                 given = self.inverses[f"{inside.data}{INVERSE}"]
-                return self._inverse(self._value(inside, values, memo), given)
+                return self._inverse(self._value(inside, state), given)
             case "matmul":
-                left, right = (self._given_inverse(arg, values, memo) for arg in inside.args)
+                left, right = (self._given_inverse(arg, state) for arg in inside.args)
                 return self._bilinear(_matmul, right, left)
             case "T":
-                return self._linear(_transpose, self._given_inverse(inside.args[0], values, memo))
+                return self._linear(_transpose, self._given_inverse(inside.args[0], state))
             case "scale":
-                factor = self._inverse(self._value(inside.args[0], values, memo))
-                return self._bilinear(
-                    _scale, factor, self._given_inverse(inside.args[1], values, memo)
-                )
+                factor = self._inverse(self._value(inside.args[0], state))
+                return self._bilinear(_scale, factor, self._given_inverse(inside.args[1], state))
             case "inv":
-                return self._value(inside.args[0], values, memo)
+                return self._value(inside.args[0], state)
             case _:
-                return self._inverse(self._value(inside, values, memo))
+                return self._inverse(self._value(inside, state))
 
     # --- dual numbers -----------------------------------------------------------------------------
 
@@ -375,42 +377,27 @@ class Evaluator:
 
     # --- derivatives and steps --------------------------------------------------------------------
 
-    def _calculus(self, expr: Expr, values: Mapping[str, Value], memo: dict[Expr, Value]) -> Value:
+    def _calculus(self, expr: Expr, state: _State) -> Value:
         if expr.op == "after":
-            moved = {
-                name: self._value(update, values, memo)
-                for name, update in self.setting.update.items()
-            }
-            return self._value(expr.args[0], {**values, **moved}, {})
+            updates = self.setting.update.items()
+            moved = {name: self._value(update, state) for name, update in updates}
+            return self._value(expr.args[0], state.with_values(moved))
         if expr.op == "grad":
-            return self._gradient(expr, values)
+            return self._gradient(expr, state)
         if expr.op == "D":
-            directions = {str(expr.data): self._value(expr.args[1], values, memo)}
+            directions = {str(expr.data): self._value(expr.args[1], state)}
         else:
-            directions = {
-                name: self._value(velocity, values, memo)
-                for name, velocity in self.setting.velocity.items()
-            }
-        return self._along(expr.args[0], values, directions)
+            velocities = self.setting.velocity.items()
+            directions = {name: self._value(velocity, state) for name, velocity in velocities}
+        return self._along(expr.args[0], state, directions)
 
-    def _along(
-        self, f: Expr, values: Mapping[str, Value], directions: Mapping[str, Value]
-    ) -> Value:
-        self._depth += 1
-        level = self._depth + max((_level(value) for value in values.values()), default=0)
-        moved = {
-            name: Dual(level, values[name], direction)
-            for name, direction in directions.items()
-            if name in values
-        }
-        result = self._value(f, {**values, **moved}, {})
-        self._depth -= 1
-        if isinstance(result, Dual) and result.level == level:
-            return result.tangent
-        return self._linear(lambda a: [[0] * len(row) for row in a], result)
+    def _along(self, f: Expr, state: _State, directions: Mapping[str, Value]) -> Value:
+        known = {name: way for name, way in directions.items() if name in state.values}
+        tangent = self._tangent(f, _Motion(state, known))
+        return self._constant(f, 0) if tangent is None else tangent
 
-    def _gradient(self, expr: Expr, values: Mapping[str, Value]) -> Value:
-        """One dual evaluation an entry, put together in the variable's shape."""
+    def _gradient(self, expr: Expr, state: _State) -> Value:
+        """One tangent an entry, put together in the variable's shape."""
         rows, cols = self.size(expr.rows), self.size(expr.cols)
         name = str(expr.data)
         total: Value = self._constant(expr, 0)
@@ -419,9 +406,125 @@ class Evaluator:
                 entry = tuple(
                     tuple(int((i, j) == (a, b)) for b in range(cols)) for a in range(rows)
                 )
-                slope = self._along(expr.args[0], values, {name: entry})
-                total = self._add(total, self._bilinear(_scale, slope, entry))
+                slope = self._tangent(expr.args[0], _Motion(state, {name: entry}))
+                if slope is not None:
+                    total = self._add(total, self._bilinear(_scale, slope, entry))
         return total
+
+    def _tangent(self, expr: Expr, motion: _Motion) -> Value | None:
+        """What an expression moves by when its names move; None if it stands still."""
+        if expr.names.isdisjoint(motion.moved):
+            return None
+        if expr not in motion.memo:
+            motion.memo[expr] = self._compute_tangent(expr, motion)
+        return motion.memo[expr]
+
+    def _compute_tangent(self, expr: Expr, motion: _Motion) -> Value | None:
+        op, args, state = expr.op, expr.args, motion.state
+        if op in ("symbol", "scalar"):
+            return motion.directions.get(str(expr.data))
+        if op in ("d", "after", "D", "grad", "expect") or (op == "inv" and self.inverses):
+            return self._dual_tangent(expr, motion)
+        tangents = [self._tangent(arg, motion) for arg in args]
+        if op in _BILINEAR:
+            f, (a, b) = _BILINEAR[op], args
+            left, right = tangents
+            return self._sum(
+                None if left is None else self._bilinear(f, left, self._value(b, state)),
+                None if right is None else self._bilinear(f, self._value(a, state), right),
+            )
+        if op == "add":
+            return self._sum(*tangents)
+        inside = tangents[0]
+        if op in ("hstack", "vstack", "blkdiag"):
+            filled = [
+                self._constant(arg, 0) if t is None else t
+                for arg, t in zip(args, tangents, strict=True)
+            ]
+            return self._blocks(expr, filled)
+        if inside is None:
+            return None
+        if op in _LINEAR:
+            return self._linear(_LINEAR[op], inside)
+        return self._slope(expr, inside, state)
+
+    def _sum(self, *parts: Value | None) -> Value | None:
+        """The sum of what is there."""
+        total: Value | None = None
+        for part in parts:
+            if part is not None:
+                total = part if total is None else self._add(total, part)
+        return total
+
+    def _slope(self, expr: Expr, inside: Value, state: _State) -> Value:
+        """The tangent of a function of one argument."""
+        match expr.op:
+            case "power":
+                assert isinstance(expr.data, int)
+                slope = self._constant(expr, expr.data)
+                for _ in range(expr.data - 1):
+                    slope = self._bilinear(_elementwise, slope, self._value(expr.args[0], state))
+                return self._bilinear(_elementwise, slope, inside)
+            case "apply":
+                assert isinstance(expr.data, tuple)
+                name, order = expr.data
+                slope = self._apply(
+                    expr, (name, order + 1), self._value(expr.args[0], state), state
+                )
+                return self._bilinear(_elementwise, slope, inside)
+            case "inv" | "reciprocal":
+                value = self._value(expr, state)
+                inner = self._bilinear(_matmul, value, self._bilinear(_matmul, inside, value))
+                return self._bilinear(_scale, ((-1,),), inner)
+            case op:
+                raise TypeError(f"no tangent rule for {op!r}")
+
+    def _dual_tangent(self, expr: Expr, motion: _Motion) -> Value | None:
+        """The tangent of what is a derivative itself, by evaluating it in dual numbers."""
+        state = motion.state
+        level = state.level + 1
+        moved = {
+            name: Dual(level, state.values[name], way) for name, way in motion.directions.items()
+        }
+        result = self._value(expr, state.with_values(moved, level))
+        if isinstance(result, Dual) and result.level == level:
+            return result.tangent
+        return None
+
+
+class _State:
+    """Values of all names, with what has been computed from them.
+
+    Attributes:
+        values: by name.
+        moved: the names in which this differs from its parent, and `EVERYTHING`.
+        level: the highest level of a dual number among the values.
+    """
+
+    def __init__(
+        self, values: dict[str, Value], parent: _State | None = None, level: int = 0
+    ) -> None:
+        self.values = values
+        self.parent = parent
+        self.level = level
+        self.moved: frozenset[str] = frozenset()
+        self.memo: dict[Expr, Value] = {}
+
+    def with_values(self, changed: Mapping[str, Value], level: int | None = None) -> _State:
+        """This state with other values for some names."""
+        new = _State({**self.values, **changed}, self, self.level if level is None else level)
+        new.moved = frozenset({*changed, EVERYTHING})
+        return new
+
+
+class _Motion:
+    """A state and what some of its names move by."""
+
+    def __init__(self, state: _State, directions: Mapping[str, Value]) -> None:
+        self.state = state
+        self.directions = directions
+        self.moved = frozenset({*directions, EVERYTHING})
+        self.memo: dict[Expr, Value | None] = {}
 
 
 def _level(value: Value) -> int:

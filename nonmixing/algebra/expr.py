@@ -42,6 +42,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from nonmixing.algebra import dims
 from nonmixing.algebra.dims import Dim, same_size
@@ -101,16 +102,22 @@ INVERSE = "^-1"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expr:
-    """A node: operation, arguments, data, and the shape of its value."""
+    """A node: operation, arguments, data, and the shape of its value.
+
+    `names` are the matrices, scalars and functions that it depends on, with `EVERYTHING` where it
+    depends on velocities or updates.
+    """
 
     op: str
     args: tuple[Expr, ...] = ()
     data: str | int | Fraction | tuple[str, int] | None = None
     rows: Dim = 1
     cols: Dim = 1
+    names: frozenset[str] = field(default=frozenset(), init=False)
     _hash: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _names(self))
         # The hash is kept: expressions are keys of every memo,
         # and deep ones would be hashed over and over.
         key = (self.op, self.args, self.data, self.rows, self.cols)
@@ -143,6 +150,32 @@ class Expr:
         return self.rows == 1 and self.cols == 1
 
 
+EVERYTHING = "*"
+"""Stands among the names of an expression that depends on the whole setting (d, after)."""
+
+
+def _names(expr: Expr) -> frozenset[str]:
+    """The matrices, scalars and functions that an expression depends on."""
+    if expr.op in ("symbol", "scalar"):
+        return frozenset({str(expr.data)})
+    own = frozenset({EVERYTHING}) if expr.op in ("d", "after") else frozenset[str]()
+    if isinstance(expr.data, tuple):
+        own = frozenset({expr.data[0]})
+    return own.union(*(arg.names for arg in expr.args))
+
+
+@lru_cache(maxsize=1 << 14)
+def node(
+    op: str,
+    args: tuple[Expr, ...] = (),
+    data: str | int | Fraction | tuple[str, int] | None = None,
+    rows: Dim = 1,
+    cols: Dim = 1,
+) -> Expr:
+    """A node; equal ones are mostly the same object, which makes looking them up fast."""
+    return Expr(op, args, data, rows, cols)
+
+
 def spell(expr: Expr) -> str:
     """The expression and its shape, for messages."""
     from nonmixing.algebra.printing import to_text
@@ -160,12 +193,12 @@ def fits(left: Expr, right: Expr) -> bool:
 
 def number(value: int | Fraction) -> Expr:
     """A rational number."""
-    return Expr("number", data=Fraction(value))
+    return node("number", data=Fraction(value))
 
 
 def scalar(name: str) -> Expr:
     """A declared scalar."""
-    return Expr("scalar", data=name)
+    return node("scalar", data=name)
 
 
 def dimension(dim: Dim) -> Expr:
@@ -173,7 +206,7 @@ def dimension(dim: Dim) -> Expr:
     if isinstance(dim, int):
         return number(dim)
     if isinstance(dim, str):
-        return Expr("dim", data=dim)
+        return node("dim", data=dim)
     parts = dim.factors if isinstance(dim, dims.Product) else dim.parts
     combine = multiply if isinstance(dim, dims.Product) else add
     result = dimension(parts[0])
@@ -184,7 +217,7 @@ def dimension(dim: Dim) -> Expr:
 
 def symbol(name: str, rows: Dim, cols: Dim) -> Expr:
     """A matrix by name."""
-    return Expr("symbol", data=name, rows=rows, cols=cols)
+    return node("symbol", data=name, rows=rows, cols=cols)
 
 
 def is_zero_literal(expr: Expr) -> bool:
@@ -209,14 +242,14 @@ def add(*terms: Expr) -> Expr:
     flat: list[Expr] = []
     for part in parts:
         flat.extend(part.args if part.op == "add" else (part,))
-    return Expr("add", tuple(flat), rows=first.rows, cols=first.cols)
+    return node("add", tuple(flat), rows=first.rows, cols=first.cols)
 
 
 def negative(expr: Expr) -> Expr:
     """Minus the expression."""
     if expr.op == "number" and isinstance(expr.data, Fraction):
         return number(-expr.data)
-    return Expr("scale", (number(-1), expr), rows=expr.rows, cols=expr.cols)
+    return node("scale", (number(-1), expr), rows=expr.rows, cols=expr.cols)
 
 
 def subtract(left: Expr, right: Expr) -> Expr:
@@ -236,15 +269,15 @@ def times(left: Expr, right: Expr) -> Expr:
             f"cannot multiply {spell(left)} and {spell(right)} elementwise: the shapes differ "
             "(use @ for the matrix product)"
         )
-    return Expr("times", (left, right), rows=left.rows, cols=left.cols)
+    return node("times", (left, right), rows=left.rows, cols=left.cols)
 
 
 def multiply(left: Expr, right: Expr) -> Expr:
     """NumPy's `*`: elementwise between matrices of one shape, scaling when a side is 1 x 1."""
     if left.is_scalar:
-        return Expr("scale", (left, right), rows=right.rows, cols=right.cols)
+        return node("scale", (left, right), rows=right.rows, cols=right.cols)
     if right.is_scalar:
-        return Expr("scale", (right, left), rows=left.rows, cols=left.cols)
+        return node("scale", (right, left), rows=left.rows, cols=left.cols)
     return times(left, right)
 
 
@@ -252,7 +285,7 @@ def power(base: Expr, exponent: int) -> Expr:
     """Integer power; elementwise for a matrix, as in NumPy. Negative powers need a scalar base."""
     if exponent < 0:
         return power(reciprocal(base), -exponent)
-    return Expr("power", (base,), data=exponent, rows=base.rows, cols=base.cols)
+    return node("power", (base,), data=exponent, rows=base.rows, cols=base.cols)
 
 
 def reciprocal(expr: Expr) -> Expr:
@@ -268,7 +301,7 @@ def reciprocal(expr: Expr) -> Expr:
                 "division by zero: the divisor is the number 0; remove it or write another one"
             )
         return number(1 / expr.data)
-    return Expr("reciprocal", (expr,))
+    return node("reciprocal", (expr,))
 
 
 def _refuse_matrices_in_denominator(expr: Expr) -> None:
@@ -298,7 +331,7 @@ def matmul(left: Expr, right: Expr) -> Expr:
             f"cannot multiply {spell(left)} @ {spell(right)}: "
             f"the inner dimensions are {left.cols} and {right.rows}"
         )
-    return Expr("matmul", (left, right), rows=left.rows, cols=right.cols)
+    return node("matmul", (left, right), rows=left.rows, cols=right.cols)
 
 
 def transpose(expr: Expr) -> Expr:
@@ -307,7 +340,7 @@ def transpose(expr: Expr) -> Expr:
         return expr.args[0]
     if expr.is_scalar:
         return expr
-    return Expr("T", (expr,), rows=expr.cols, cols=expr.rows)
+    return node("T", (expr,), rows=expr.cols, cols=expr.rows)
 
 
 def _square(expr: Expr, what: str) -> None:
@@ -318,17 +351,17 @@ def _square(expr: Expr, what: str) -> None:
 def tr(expr: Expr) -> Expr:
     """Trace."""
     _square(expr, "tr")
-    return Expr("tr", (expr,))
+    return node("tr", (expr,))
 
 
 def total(expr: Expr) -> Expr:
     """Sum of all entries (`sum` in text)."""
-    return Expr("total", (expr,))
+    return node("total", (expr,))
 
 
 def norm2(expr: Expr) -> Expr:
     """Squared Frobenius norm."""
-    return total(Expr("power", (expr,), data=2, rows=expr.rows, cols=expr.cols))
+    return total(node("power", (expr,), data=2, rows=expr.rows, cols=expr.cols))
 
 
 def inner(left: Expr, right: Expr) -> Expr:
@@ -358,45 +391,45 @@ def diag(expr: Expr) -> Expr:
         raise ShapeError(
             f"diag needs a column (n x 1); got {spell(expr)} (diagpart keeps a matrix's diagonal)"
         )
-    return Expr("diag", (expr,), rows=expr.rows, cols=expr.rows)
+    return node("diag", (expr,), rows=expr.rows, cols=expr.rows)
 
 
 def diagpart(expr: Expr) -> Expr:
     """Diagonal part of a square matrix, kept as a matrix."""
     _square(expr, "diagpart")
-    return Expr("diagpart", (expr,), rows=expr.rows, cols=expr.cols)
+    return node("diagpart", (expr,), rows=expr.rows, cols=expr.cols)
 
 
 def inv(expr: Expr) -> Expr:
     """Inverse of a square matrix."""
     _square(expr, "inv")
-    return Expr("inv", (expr,), rows=expr.rows, cols=expr.cols)
+    return node("inv", (expr,), rows=expr.rows, cols=expr.cols)
 
 
 def eye(n: Dim) -> Expr:
     """Identity."""
-    return Expr("eye", rows=n, cols=n)
+    return node("eye", rows=n, cols=n)
 
 
 def ones(m: Dim, n: Dim) -> Expr:
     """Matrix of ones."""
-    return Expr("ones", rows=m, cols=n)
+    return node("ones", rows=m, cols=n)
 
 
 def zeros(m: Dim, n: Dim) -> Expr:
     """Zero matrix."""
-    return Expr("zeros", rows=m, cols=n)
+    return node("zeros", rows=m, cols=n)
 
 
 def kron(left: Expr, right: Expr) -> Expr:
     """Kronecker product: rows and columns of the left factor vary slowest."""
     rows, cols = dims.multiply(left.rows, right.rows), dims.multiply(left.cols, right.cols)
-    return Expr("kron", (left, right), rows=rows, cols=cols)
+    return node("kron", (left, right), rows=rows, cols=cols)
 
 
 def vec(expr: Expr) -> Expr:
     """The columns of a matrix, stacked into one."""
-    return Expr("vec", (expr,), rows=dims.multiply(expr.cols, expr.rows), cols=1)
+    return node("vec", (expr,), rows=dims.multiply(expr.cols, expr.rows), cols=1)
 
 
 def face_splitting(left: Expr, right: Expr) -> Expr:
@@ -406,7 +439,7 @@ def face_splitting(left: Expr, right: Expr) -> Expr:
             f"face_splitting needs equally many rows; got {spell(left)} and {spell(right)}"
         )
     cols = dims.multiply(left.cols, right.cols)
-    return Expr("face", (left, right), rows=left.rows, cols=cols)
+    return node("face", (left, right), rows=left.rows, cols=cols)
 
 
 def hstack(*parts: Expr) -> Expr:
@@ -417,7 +450,7 @@ def hstack(*parts: Expr) -> Expr:
                 f"hstack needs equally many rows; got {spell(parts[0])} and {spell(part)}"
             )
     cols = dims.add(*(part.cols for part in parts))
-    return Expr("hstack", parts, rows=parts[0].rows, cols=cols)
+    return node("hstack", parts, rows=parts[0].rows, cols=cols)
 
 
 def vstack(*parts: Expr) -> Expr:
@@ -428,13 +461,13 @@ def vstack(*parts: Expr) -> Expr:
                 f"vstack needs equally many columns; got {spell(parts[0])} and {spell(part)}"
             )
     rows = dims.add(*(part.rows for part in parts))
-    return Expr("vstack", parts, rows=rows, cols=parts[0].cols)
+    return node("vstack", parts, rows=rows, cols=parts[0].cols)
 
 
 def blkdiag(*parts: Expr) -> Expr:
     """Block-diagonal matrix."""
     rows, cols = dims.add(*(p.rows for p in parts)), dims.add(*(p.cols for p in parts))
-    return Expr("blkdiag", parts, rows=rows, cols=cols)
+    return node("blkdiag", parts, rows=rows, cols=cols)
 
 
 def tensor(first: Expr, second: Expr, third: Expr) -> Expr:
@@ -476,7 +509,7 @@ def contract(flattened: Expr, *vectors: Expr) -> Expr:
 
 def apply(name: str, order: int, expr: Expr) -> Expr:
     """An opaque function, or its derivative of an order, entry by entry."""
-    return Expr("apply", (expr,), data=(name, order), rows=expr.rows, cols=expr.cols)
+    return node("apply", (expr,), data=(name, order), rows=expr.rows, cols=expr.cols)
 
 
 def expect(expr: Expr, variable: Expr) -> Expr:
@@ -485,7 +518,7 @@ def expect(expr: Expr, variable: Expr) -> Expr:
         raise InputError(
             f"expect needs a declared column (n x 1) to average over; {spell(variable)} is none"
         )
-    return Expr("expect", (expr, variable), data=variable.data, rows=expr.rows, cols=expr.cols)
+    return node("expect", (expr, variable), data=variable.data, rows=expr.rows, cols=expr.cols)
 
 
 def _is_variable(expr: Expr) -> bool:
@@ -500,7 +533,7 @@ def grad(f: Expr, variable: Expr) -> Expr:
         raise InputError(
             f"grad differentiates in a declared matrix; {spell(variable)} is an expression"
         )
-    return Expr("grad", (f, variable), data=variable.data, rows=variable.rows, cols=variable.cols)
+    return node("grad", (f, variable), data=variable.data, rows=variable.rows, cols=variable.cols)
 
 
 def directional(f: Expr, variable: Expr, direction: Expr) -> Expr:
@@ -514,17 +547,17 @@ def directional(f: Expr, variable: Expr, direction: Expr) -> Expr:
             "D needs a direction of the variable's shape; "
             f"got {spell(variable)}, {spell(direction)}"
         )
-    return Expr("D", (f, direction, variable), data=variable.data, rows=f.rows, cols=f.cols)
+    return node("D", (f, direction, variable), data=variable.data, rows=f.rows, cols=f.cols)
 
 
 def d(expr: Expr) -> Expr:
     """Derivative along the flow of the setting."""
-    return Expr("d", (expr,), rows=expr.rows, cols=expr.cols)
+    return node("d", (expr,), rows=expr.rows, cols=expr.cols)
 
 
 def after(expr: Expr) -> Expr:
     """Value after one step of the setting."""
-    return Expr("after", (expr,), rows=expr.rows, cols=expr.cols)
+    return node("after", (expr,), rows=expr.rows, cols=expr.cols)
 
 
 def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
