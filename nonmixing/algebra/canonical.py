@@ -117,11 +117,26 @@ def _canonical_chain(factors: Sequence[Factor], where: dict[int, int]) -> tuple[
             ends.append((number, -1))
     if not ends:
         return _canonical_cycle(factors, at)
-    walks = [_walk(factors, at, number, slot) for number, slot in ends]
-    best = min(walks, key=lambda walk: walk.code)
+    # A walk's code begins with its end, so where the two ends differ one walk is enough.
+    starts = [_end_code(factors, number, slot) for number, slot in ends]
+    least = min(starts)
+    walks = [
+        _walk(factors, at, number, slot)
+        for (number, slot), start in zip(ends, starts, strict=True)
+        if start == least
+    ]
+    best = min(walks, key=lambda walk: walk.code) if len(walks) > 1 else walks[0]
     if any(walk.code == best.code and walk.sign != best.sign for walk in walks):
         return 0, ()
     return best.sign, _write(best)
+
+
+def _end_code(factors: Sequence[Factor], number: int, slot: int) -> int:
+    """What a walk from this end begins with."""
+    if slot == -1:
+        return _TIP
+    label = factors[number][1][slot]
+    return _DANGLING if label >= 0 else label
 
 
 def _letter(head: Head, entering: int) -> tuple[tuple[Head, int], int]:
@@ -136,7 +151,7 @@ def _walk(
 ) -> _Walk:
     """Follow the path from an end: (factor, slot), or (one-slot factor, -1)."""
     first = None if slot == -1 else factors[number][1][slot]
-    code: list[object] = [_TIP if first is None else _DANGLING if first >= 0 else first]
+    code: list[object] = [_end_code(factors, number, slot)]
     steps: list[tuple[Head, int]] = []
     sign = 1
     entering = slot

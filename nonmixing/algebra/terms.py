@@ -151,15 +151,19 @@ class Table:
         return {((self.number(atom), 1),): 1}
 
     def product(
-        self, factors: Sequence[Factor], deltas: Iterable[tuple[int, int]] = ()
+        self,
+        factors: Sequence[Factor],
+        deltas: Iterable[tuple[int, int]] = (),
+        *,
+        joined: bool = False,
     ) -> tuple[int, Monomial]:
         """Sign and monomial of a product of factors and deltas of free labels.
 
-        The factors may form any number of components.
+        The factors may form any number of components; `joined` says that they form one.
         """
         sign = 1
         found: dict[int, int] = {}
-        for members in connected(factors):
+        for members in [factors] if joined or len(factors) == 1 else connected(factors):
             part_sign, key = canonical(members)
             if part_sign == 0:
                 return 0, ONE
@@ -413,9 +417,8 @@ class Table:
                 part, top = shifted(atom.key, top)
                 factors += part
         bound = 0 if substitute is None else substitute
-        return self.product(
-            [(h, tuple(bound if s == label else s for s in slots)) for h, slots in factors], deltas
-        )
+        placed = [(h, tuple([bound if s == label else s for s in slots])) for h, slots in factors]
+        return self.product(placed, deltas, joined=substitute is None)
 
     # --- calculus ---------------------------------------------------------------------------------
 
