@@ -18,21 +18,25 @@ from nonmixing.algebra.abbreviate import in_short
 from nonmixing.algebra.certificate import Cell, check_certificate
 from nonmixing.algebra.dims import Dim, Index, NeedsExpansion
 from nonmixing.algebra.expand import Expander
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.expr import Expr, terms_bound
 from nonmixing.algebra.hypotheses import Rule, Use, complete, expanded, orient, reduce
 from nonmixing.algebra.kinds import Kinds, equations
 from nonmixing.algebra.readback import ROW, Reader
 from nonmixing.algebra.refute import Counterexample, find_counterexample, probably_equal
 from nonmixing.algebra.sampling import feasible
 from nonmixing.algebra.setting import Equation, Statement, names_of
-from nonmixing.algebra.terms import Component, Poly, Table, TooLarge
-from nonmixing.errors import Disagreement
+from nonmixing.algebra.terms import MAX_TERMS, Component, Poly, Table, TooLarge
+from nonmixing.errors import Disagreement, InputError
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds after which a decision is given up as undecided."""
 
 LARGEST_SIZE = 6
 """Largest size that the search for a counterexample goes to, where completeness asks for more."""
+
+
+SMALL_SIZE = 3
+"""The same for claims whose expanded form may be too large."""
 
 
 class TimeIsUp(Exception):
@@ -94,14 +98,14 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
     work = _Work(statement, clock)
     try:
         verdict, scope, difference, counterexample, reason = work.run()
+    except InputError as error:
+        raise type(error)(f"claim {statement.id!r}: {error}") from None
     except TimeIsUp:
         verdict, scope, counterexample = "undecided", "", None
         difference, reason = (
             work.difference,
             f"no decision within {timeout:g} s (raise the limit with --timeout)",
         )
-    except TooLarge as error:
-        verdict, scope, counterexample, difference, reason = "undecided", "", None, "", str(error)
     except RecursionError:
         verdict, scope, counterexample, difference = "undecided", "", None, ""
         reason = "the expression is nested too deeply; split the claim into smaller ones"
@@ -152,8 +156,15 @@ class _Work:
         self.certificate: tuple[str, ...] = ()
 
     def run(self) -> _Outcome:
+        if max(terms_bound(self.statement.left), terms_bound(self.statement.right)) > MAX_TERMS:
+            # Expanding may be long, and in vain; a false claim of this kind is refuted before that.
+            found = find_counterexample(self.statement, self.names, SMALL_SIZE, self.clock.tick)
+            if found is not None:
+                return "refuted", _already(found), "", found, ""
         try:
             cells, rules = self._reduced(Expander(self.statement.setting, self.table))
+        except TooLarge as error:
+            return "undecided", "", "", None, str(error)
         except NeedsExpansion:
             # Only taken apart, or only as numbers, do these dimensions make sense together.
             self.difference = f"{self.statement.left_text} - ({self.statement.right_text})"

@@ -114,7 +114,10 @@ class Expander:
             case "power":
                 return table.power(self.entry(args[0], r, c), _integer(expr))
             case "reciprocal":
-                return table.reciprocal(self.entry(args[0], 0, 0))
+                divisor = self.entry(args[0], 0, 0)
+                if not divisor:
+                    raise InputError(f"cannot divide by {ex.spell(args[0])}: it is identically 0")
+                return table.reciprocal(divisor)
             case "T":
                 return self.entry(args[0], c, r)
             case "diag":

@@ -43,6 +43,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from math import comb, prod
 
 from nonmixing.algebra import dims
 from nonmixing.algebra.dims import Dim, same_size
@@ -86,6 +87,7 @@ __all__ = [
     "sym",
     "symbol",
     "tensor",
+    "terms_bound",
     "times",
     "total",
     "tr",
@@ -161,7 +163,8 @@ def _names(expr: Expr) -> frozenset[str]:
     own = frozenset({EVERYTHING}) if expr.op in ("d", "after") else frozenset[str]()
     if isinstance(expr.data, tuple):
         own = frozenset({expr.data[0]})
-    return own.union(*(arg.names for arg in expr.args))
+    names = own.union(*(arg.names for arg in expr.args))
+    return names - {str(expr.data)} if expr.op == "expect" else names
 
 
 @lru_cache(maxsize=1 << 14)
@@ -558,6 +561,22 @@ def d(expr: Expr) -> Expr:
 def after(expr: Expr) -> Expr:
     """Value after one step of the setting."""
     return node("after", (expr,), rows=expr.rows, cols=expr.cols)
+
+
+def terms_bound(expr: Expr, known: dict[Expr, int] | None = None) -> int:
+    """A bound on the number of terms of the expanded form, derivatives not counted."""
+    known = {} if known is None else known
+    if expr not in known:
+        inside = [terms_bound(arg, known) for arg in expr.args]
+        if expr.op == "add":
+            known[expr] = sum(inside)
+        elif expr.op == "power" and isinstance(expr.data, int):
+            # Numbers commute, so that a power of a sum has multinomially many terms.
+            count = inside[0] if expr.is_scalar else 2 * inside[0]
+            known[expr] = comb(count + expr.data - 1, expr.data)
+        else:
+            known[expr] = prod(max(x, 1) for x in inside)
+    return known[expr]
 
 
 def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:

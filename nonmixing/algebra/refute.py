@@ -250,8 +250,11 @@ def _finish(
     if left == right or not all(holds(statement, e, dims, values) for e in statement.assume):
         return None
     setting = statement.setting
+    used = statement.left.names | statement.right.names
     shown: dict[str, Rows | Number | str] = {}
     for name, value in values.items():
+        if not used & {name, ex.EVERYTHING} and not statement.assume:
+            continue  # averaged over: it has no value
         if name in setting.scalars:
             shown[name] = value[0][0]
         elif name in setting.matrices:

@@ -26,7 +26,7 @@ Poly = dict[Monomial, Coefficient]
 
 ONE: Monomial = ()
 
-MAX_TERMS = 200_000
+MAX_TERMS = 50_000
 """A product of polynomials that could have more terms is refused."""
 
 
@@ -385,6 +385,8 @@ class Table:
         """Sum over a free label that runs over a dimension."""
         result: Poly = {}
         for mono, value in poly.items():
+            if self._tick is not None:
+                self._tick()
             touched = tuple(pair for pair in mono if label in self._free[pair[0]])
             rest = tuple(pair for pair in mono if label not in self._free[pair[0]])
             key = (touched, label, dim)

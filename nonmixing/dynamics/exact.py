@@ -54,7 +54,8 @@ def solve(problem: BilinearProblem, start: Factors, times: ArrayLike) -> Traject
         make something of it. In M8 work grows with s₁ t, by one evaluation for each 300.
 
     Raises:
-        NoClosedForm: The start is neither aligned nor balanced; `integrate` takes it.
+        NoClosedForm: The start is neither aligned, with the singular vectors of `problem.svd`, nor
+            balanced; `integrate` takes it.
         InputError: Times that are negative, do not increase, or are not finite.
         ShapeError: A start that does not fit the target.
     """
