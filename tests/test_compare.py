@@ -56,7 +56,7 @@ def test_the_distance_is_the_largest_over_the_times() -> None:
 
 def test_a_mode_out_of_its_tolerance_decides() -> None:
     found = compare(
-        two(TIMES, shift=0.01), two(TIMES), tolerance=np.array([0.02, 0.005]), because="x"
+        two(TIMES, shift=0.01), two(TIMES), tolerance=np.array([0.0101, 0.0099]), because="x"
     )
     assert found.verdict == "unsupported"
     assert found.outcomes == ("supported", "unsupported")
@@ -314,6 +314,27 @@ def test_the_numbers_of_the_band_are_what_they_are_said_to_be() -> None:
     np.testing.assert_allclose(found.gap[0], 0.1 * found.effect[0])
     np.testing.assert_allclose(found.gap_half[0], 0.025 * found.effect[0])
     assert found.verdict == "supported"
+
+
+def test_the_nulls_of_the_band_are_what_they_are_said_to_be() -> None:
+    """Each null is taken at η and at η/2; a fine grid makes interpolation exact enough."""
+    times = np.linspace(0, 8, 1601)
+
+    def m(t: Array) -> Array:
+        return sigmoid(t, 1.0, 3.0)
+
+    def m_half(t: Array) -> Array:
+        return sigmoid(t, 1.0, 3.5)
+
+    f, g, g_half = times / 8, np.sin(times), np.cos(times)
+    runs = (curve(times, c, c) for c in (m(times), f, g, m_half(times), g_half))
+    found = step_size_band(*runs)
+    clocks = {"frozen": 0 * times, "slowed": 0.8 * times, "hurried": np.minimum(1.25 * times, 8)}
+    for name, clock in clocks.items():
+        ratio = np.sum((m(clock) - f) * (g - f)) / np.sum((g - f) ** 2)
+        fall = np.linalg.norm(m(clock) - g) / np.linalg.norm(m_half(clock) - g_half)
+        np.testing.assert_allclose(found.null_ratio[name], ratio, rtol=1e-5)
+        np.testing.assert_allclose(found.null_fall[name], fall, rtol=1e-5)
 
 
 def test_a_band_that_a_null_meets_decides_nothing() -> None:

@@ -116,9 +116,10 @@ def test_aligned_starts_are_diagonal_in_the_modes(m: int, n: int, extra: int, se
 
 def test_without_a_seed_mode_i_is_on_column_i() -> None:
     problem = random_problem(3, 4, 0)
-    start = aligned(problem, [1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(start.U, problem.svd.P * [1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(start.V, problem.svd.R * [1.0, 2.0, 3.0])
+    for strengths in ([1.0, 2.0, 3.0], [1.0, 0.0, 3.0]):
+        start = aligned(problem, strengths)
+        np.testing.assert_array_equal(start.U, problem.svd.P * strengths)
+        np.testing.assert_array_equal(start.V, problem.svd.R * strengths)
     assert aligned(problem, 0.5, width=5).width == 5
 
 
