@@ -16,8 +16,8 @@ from nonmixing.algebra.claimfile import document_of, load_scope
 from nonmixing.algebra.decide import Decision, decide
 from nonmixing.algebra.dims import NeedsExpansion
 from nonmixing.algebra.expand import Expander
-from nonmixing.algebra.expr import Expr
 from nonmixing.algebra.kinds import Kinds
+from nonmixing.algebra.node import Expr
 from nonmixing.algebra.printing import to_latex, to_text
 from nonmixing.algebra.readback import COL, ROW, NoMatrixNotation, Reader
 from nonmixing.algebra.setting import Setting, Statement, gradient_velocity

@@ -9,8 +9,8 @@ from __future__ import annotations
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.dims import Dim, Index
 from nonmixing.algebra.expand import Expander, Motion
-from nonmixing.algebra.expr import Expr
 from nonmixing.algebra.kinds import Kinds
+from nonmixing.algebra.node import Expr
 from nonmixing.algebra.readback import Reader
 from nonmixing.algebra.setting import Setting
 from nonmixing.algebra.terms import Poly, Table

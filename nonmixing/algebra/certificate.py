@@ -25,8 +25,8 @@ from nonmixing.algebra.evaluate import (
     derivative,
     horner,
 )
-from nonmixing.algebra.expr import INVERSE
 from nonmixing.algebra.hypotheses import Use
+from nonmixing.algebra.node import INVERSE
 from nonmixing.algebra.refute import sides
 from nonmixing.algebra.sampling import draw, sample
 from nonmixing.algebra.setting import LINEAR_KINDS, Equation, Names, Setting, Statement

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from nonmixing.algebra.dims import Dim
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.node import Expr
 from nonmixing.algebra.setting import Equation, Setting, Statement, gradient_velocity, project
 from nonmixing.algebra.text import FUNCTIONS, Scope, equation, parse, same_shape, split_equation
 from nonmixing.errors import ClaimFileError, ShapeError

@@ -18,9 +18,9 @@ from nonmixing.algebra.abbreviate import in_short
 from nonmixing.algebra.certificate import Cell, check_certificate
 from nonmixing.algebra.dims import Dim, Index, NeedsExpansion
 from nonmixing.algebra.expand import Expander
-from nonmixing.algebra.expr import Expr, terms_bound
 from nonmixing.algebra.hypotheses import Rule, Use, complete, expanded, orient, reduce
 from nonmixing.algebra.kinds import Kinds, equations
+from nonmixing.algebra.node import Expr, terms_bound
 from nonmixing.algebra.readback import ROW, Reader
 from nonmixing.algebra.refute import Counterexample, find_counterexample, probably_equal
 from nonmixing.algebra.sampling import feasible

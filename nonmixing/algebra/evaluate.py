@@ -16,7 +16,7 @@ from operator import mul
 
 from nonmixing.algebra import dims
 from nonmixing.algebra.dims import Dim
-from nonmixing.algebra.expr import EVERYTHING, INVERSE, Expr
+from nonmixing.algebra.node import EVERYTHING, INVERSE, Expr
 from nonmixing.algebra.setting import Setting
 
 Number = int | Fraction

@@ -18,8 +18,8 @@ from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.canonical import Factor, Head
 from nonmixing.algebra.dims import Block, Dim, Index
-from nonmixing.algebra.expr import INVERSE, Expr
 from nonmixing.algebra.gaussian import gaussian_mean
+from nonmixing.algebra.node import INVERSE, Expr
 from nonmixing.algebra.setting import Setting
 from nonmixing.algebra.terms import Atom, Component, Entry, Poly, Reciprocal, Scalar, Table
 from nonmixing.errors import InputError

@@ -1,55 +1,23 @@
-"""Expressions as both doors (text, SymPy) deliver them, with their shapes checked on the way in.
+"""Makers of expressions, one for each operation, with the shapes checked on the way in.
 
-An expression is a tree of `Expr` nodes over a small set of operations. A scalar is a 1 x 1 matrix,
-so that one set of rules serves both. Sugar (`norm2`, `inner`, `sym`, `skew`) is spelled out here
-and nowhere else; whoever reads an `Expr` meets the core operations only:
-
-============  ========================  ============================================================
-operation     arguments, data           value
-============  ========================  ============================================================
-number        data: Fraction            a rational number
-scalar, dim   data: name                a declared scalar; a dimension used as a number
-symbol        data: name                a declared matrix
-add           two or more of one shape  sum
-scale         1 x 1, matrix             scalar multiple
-times         two of one shape          elementwise (Hadamard) product
-power         one, data: exponent >= 0  elementwise power
-reciprocal    1 x 1                     1 / scalar
-matmul        p x q, q x s              matrix product
-T, tr, total  one                       transpose, trace, sum of all entries
-diag          n x 1                     the diagonal matrix of a column
-diagpart      n x n                     the diagonal part, kept as a matrix
-inv           n x n                     inverse
-eye, ones     none                      identity, matrix of ones
-zeros         none                      zero matrix
-grad          f (1 x 1), data: name     Frobenius gradient of f, every entry of the variable free
-D             F, H, data: name          directional derivative of F in the variable along H
-d             one                       derivative along the flow of the setting
-after         one                       value after one step of the setting
-kron          two                       Kronecker product
-vec           one                       the columns, stacked
-face          two of equally many rows  face-splitting (row-wise Kronecker) product
-hstack        of equally many rows      side by side
-vstack        of equally many columns   one below the other
-blkdiag       two or more               block-diagonal matrix
-apply         one, data: (name, order)  an opaque function or derivative of it, elementwise
-expect        F, x                      mean of F over a standard Gaussian column x
-============  ========================  ============================================================
+Sugar (`norm2`, `inner`, `sym`, `skew`, `tensor`, `contract`) is spelled out here and nowhere else;
+whoever reads an `Expr` meets the core operations of `node` only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from math import comb, prod
 
 from nonmixing.algebra import dims
 from nonmixing.algebra.dims import Dim, same_size
+from nonmixing.algebra.node import EVERYTHING, INVERSE, Expr, node, terms_bound
+from nonmixing.algebra.printing import to_text
 from nonmixing.errors import InputError, ShapeError
 
 __all__ = [
+    "EVERYTHING",
+    "INVERSE",
     "Dim",
     "Expr",
     "add",
@@ -98,91 +66,8 @@ __all__ = [
 ]
 
 
-INVERSE = "^-1"
-"""Suffix of the name that stands for a symbol's inverse; no identifier can end in it."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Expr:
-    """A node: operation, arguments, data, and the shape of its value.
-
-    `names` are the matrices, scalars and functions that it depends on, with `EVERYTHING` where it
-    depends on velocities or updates.
-    """
-
-    op: str
-    args: tuple[Expr, ...] = ()
-    data: str | int | Fraction | tuple[str, int] | None = None
-    rows: Dim = 1
-    cols: Dim = 1
-    names: frozenset[str] = field(default=frozenset(), init=False)
-    _hash: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", _names(self))
-        # The hash is kept: expressions are keys of every memo,
-        # and deep ones would be hashed over and over.
-        key = (self.op, self.args, self.data, self.rows, self.cols)
-        object.__setattr__(self, "_hash", hash(key))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Expr) or self._hash != other._hash:
-            return False
-        return (self.op, self.data, self.rows, self.cols, self.args) == (
-            other.op,
-            other.data,
-            other.rows,
-            other.cols,
-            other.args,
-        )
-
-    @property
-    def shape(self) -> tuple[Dim, Dim]:
-        """Rows and columns."""
-        return self.rows, self.cols
-
-    @property
-    def is_scalar(self) -> bool:
-        """Whether the value is 1 x 1."""
-        return self.rows == 1 and self.cols == 1
-
-
-EVERYTHING = "*"
-"""Stands among the names of an expression that depends on the whole setting (d, after)."""
-
-
-def _names(expr: Expr) -> frozenset[str]:
-    """The matrices, scalars and functions that an expression depends on."""
-    if expr.op in ("symbol", "scalar"):
-        return frozenset({str(expr.data)})
-    own = frozenset({EVERYTHING}) if expr.op in ("d", "after") else frozenset[str]()
-    if isinstance(expr.data, tuple):
-        own = frozenset({expr.data[0]})
-    names = own.union(*(arg.names for arg in expr.args))
-    return names - {str(expr.data)} if expr.op == "expect" else names
-
-
-@lru_cache(maxsize=1 << 14)
-def node(
-    op: str,
-    args: tuple[Expr, ...] = (),
-    data: str | int | Fraction | tuple[str, int] | None = None,
-    rows: Dim = 1,
-    cols: Dim = 1,
-) -> Expr:
-    """A node; equal ones are mostly the same object, which makes looking them up fast."""
-    return Expr(op, args, data, rows, cols)
-
-
 def spell(expr: Expr) -> str:
     """The expression and its shape, for messages."""
-    from nonmixing.algebra.printing import to_text
-
     text = to_text(expr)
     if len(text) > 60:
         text = text[:57] + "..."
@@ -561,22 +446,6 @@ def d(expr: Expr) -> Expr:
 def after(expr: Expr) -> Expr:
     """Value after one step of the setting."""
     return node("after", (expr,), rows=expr.rows, cols=expr.cols)
-
-
-def terms_bound(expr: Expr, known: dict[Expr, int] | None = None) -> int:
-    """A bound on the number of terms of the expanded form, derivatives not counted."""
-    known = {} if known is None else known
-    if expr not in known:
-        inside = [terms_bound(arg, known) for arg in expr.args]
-        if expr.op == "add":
-            known[expr] = sum(inside)
-        elif expr.op == "power" and isinstance(expr.data, int):
-            # Numbers commute, so that a power of a sum has multinomially many terms.
-            count = inside[0] if expr.is_scalar else 2 * inside[0]
-            known[expr] = comb(count + expr.data - 1, expr.data)
-        else:
-            known[expr] = prod(max(x, 1) for x in inside)
-    return known[expr]
 
 
 def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:

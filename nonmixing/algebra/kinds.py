@@ -13,7 +13,7 @@ from __future__ import annotations
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.canonical import SKEW, SYMMETRIC, Factor, Head
 from nonmixing.algebra.expand import open_factors
-from nonmixing.algebra.expr import INVERSE
+from nonmixing.algebra.node import INVERSE
 from nonmixing.algebra.printing import to_text
 from nonmixing.algebra.setting import Equation, Setting
 from nonmixing.algebra.terms import Atom, Component, Entry, Poly, Table, identify

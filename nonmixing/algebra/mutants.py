@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.node import Expr
 from nonmixing.algebra.printing import to_text
 from nonmixing.algebra.setting import Statement, names_of
 from nonmixing.errors import InputError, ShapeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.node import Expr
 
 _SUM, _PRODUCT, _POWER, _ATOM = 0, 1, 2, 3
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.canonical import Factor, Head
 from nonmixing.algebra.dims import Dim
-from nonmixing.algebra.expr import INVERSE, Expr
+from nonmixing.algebra.node import INVERSE, Expr
 from nonmixing.algebra.printing import to_text
 from nonmixing.algebra.setting import Setting
 from nonmixing.algebra.terms import (

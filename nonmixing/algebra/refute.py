@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.evaluate import PRIME, Evaluator, Number, Rows, Undefined
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.node import Expr
 from nonmixing.algebra.sampling import feasible, sample
 from nonmixing.algebra.setting import Equation, Names, Statement
 from nonmixing.algebra.terms import exact

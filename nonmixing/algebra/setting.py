@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.dims import Dim, symbols
 from nonmixing.algebra.dims import integers as integers_in
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.node import Expr
 from nonmixing.errors import InputError, ShapeError
 
 KINDS = ("diagonal", "symmetric", "skew", "orthonormal", "orthogonal", "invertible", "constant")

@@ -22,7 +22,7 @@ from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction as _El
 from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.dims import Dim, Product
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.node import Expr
 from nonmixing.algebra.setting import Equation, Setting, Statement
 from nonmixing.algebra.text import same_shape
 from nonmixing.errors import InputError, ShapeError

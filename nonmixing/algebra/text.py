@@ -15,7 +15,7 @@ from typing import NoReturn
 from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.dims import Dim
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.node import Expr
 from nonmixing.algebra.setting import Setting
 from nonmixing.errors import InputError, ShapeError
 

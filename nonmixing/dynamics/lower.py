@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.dims import Dim
-from nonmixing.algebra.expr import Expr
+from nonmixing.algebra.node import Expr
 from nonmixing.errors import InputError, ShapeError
 from nonmixing.flow import GradientFlow, differentiate
 
