@@ -9,7 +9,7 @@ stands still, as a whole matrix and at every size. The same cancellation happens
 
 Descent in steps does not conserve it: D3.
 
-Source: Du, Hu and Lee 2018, theorem 2.1; Arora et al. 2018 for balanced starts.
+Source: Du, Hu and Lee 2018, section 2; Arora et al. 2018 for balanced starts.
 """
 
 import numpy as np
@@ -139,7 +139,7 @@ def training(quick: bool) -> Verdict:
 claim = Claim(
     id="F9",
     title="UᵀU − VᵀV is conserved; with moments too; decays at 2λ; weighted with two rates",
-    source="Du, Hu, Lee 2018, theorem 2.1",
+    source="Du, Hu, Lee 2018, section 2",
     statements=(
         *from_text(NAMES + PLAIN),
         *from_text(NAMES + MOMENTS),

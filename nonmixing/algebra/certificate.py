@@ -171,7 +171,7 @@ class _Numbers:
     def poly(self, poly: Poly, at: Mapping[int, int]) -> int:
         total = 0
         for mono, value in poly.items():
-            total += int(Arithmetic(PRIME).rows([[value]])[0][0]) * self._monomial(mono, at)
+            total += int(Arithmetic(PRIME).lifted([[value]])[0][0]) * self._monomial(mono, at)
         return total % PRIME
 
     def _monomial(self, mono: Monomial, at: Mapping[int, int]) -> int:

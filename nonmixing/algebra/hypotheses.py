@@ -35,7 +35,7 @@ from nonmixing.algebra.terms import (
     shifted,
 )
 
-MAX_STEPS = 2_000
+MAX_STEPS = 600
 MAX_RULES = 24
 MAX_LEAD = 6
 """Completion makes no rules with longer leading terms."""
@@ -280,14 +280,14 @@ def reduce(
     while todo:
         tick()
         mono, value = todo.popitem()
-        use = None if steps >= MAX_STEPS else _first_use(table, mono, value, rules)
+        use = None if steps >= MAX_STEPS else _first_use(table, mono, value, rules, impose)
         if use is None:
             table.add_to(remainder, {mono: value})
             continue
         steps += 1
         uses.append(use[0])
         table.add_to(todo, {mono: value})
-        table.add_to(todo, table.settle(impose(use[1])), -1)
+        table.add_to(todo, use[1], -1)
     return Reduction(remainder, tuple(uses))
 
 
@@ -320,8 +320,9 @@ def _free(table: Table, poly: Poly) -> set[int]:
 
 
 def _first_use(
-    table: Table, mono: Monomial, value: int | Fraction, rules: Sequence[Rule]
+    table: Table, mono: Monomial, value: int | Fraction, rules: Sequence[Rule], impose: Impose
 ) -> tuple[Use, Poly] | None:
+    """A use of a rule that does away with a term: the use, and cofactor * h under the kinds."""
     factors, plain, _ = _flat(table, mono)
     have = dict(plain)
     names = [head for head, _ in factors]
@@ -339,7 +340,11 @@ def _first_use(
             rest[number] -= exponent
         kept = tuple((n, e) for n, e in sorted(rest.items()) if e)
         outside: Poly = {kept: exact(match[2] * Fraction(value) / lead.coefficient)}
-        return _use(table, rule, factors, match, outside)
+        use, full = _use(table, rule, factors, match, outside)
+        full = table.settle(impose(full))
+        # A rule such as U V^T -> V U^T leaves tr(U V^T) as it was: that is no progress.
+        if full.get(mono) == value:
+            return use, full
     return None
 
 
