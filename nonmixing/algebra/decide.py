@@ -18,13 +18,21 @@ from nonmixing.algebra.abbreviate import in_short
 from nonmixing.algebra.certificate import Cell, check_certificate
 from nonmixing.algebra.dims import Dim, Index, NeedsExpansion
 from nonmixing.algebra.expand import Expander
-from nonmixing.algebra.hypotheses import Rule, Use, complete, expanded, orient, reduce
+from nonmixing.algebra.hypotheses import (
+    Rule,
+    Use,
+    complete,
+    consequence,
+    expanded,
+    orient,
+    reduce,
+)
 from nonmixing.algebra.kinds import Kinds, equations
 from nonmixing.algebra.node import Expr, terms_bound
 from nonmixing.algebra.readback import ROW, Reader
 from nonmixing.algebra.refute import Counterexample, find_counterexample, probably_equal
 from nonmixing.algebra.sampling import feasible
-from nonmixing.algebra.setting import Equation, Statement, names_of
+from nonmixing.algebra.setting import Equation, Setting, Statement, names_of, walk
 from nonmixing.algebra.terms import MAX_TERMS, Component, Poly, Table, TooLarge
 from nonmixing.errors import Disagreement, InputError
 
@@ -154,6 +162,7 @@ class _Work:
         )
         self.difference = ""
         self.certificate: tuple[str, ...] = ()
+        self.usable: set[int] = set()  # hypotheses that could be made rules
 
     def run(self) -> _Outcome:
         if max(terms_bound(self.statement.left), terms_bound(self.statement.right)) > MAX_TERMS:
@@ -225,16 +234,32 @@ class _Work:
         return not self.table.clear_denominators(self._normal(poly))
 
     def _rules(self, expander: Expander) -> tuple[Rule, ...]:
+        """The hypotheses as rules, each reduced by those before it.
+
+        Definitions of a matrix come first, then what the declared kinds say, then the others.
+        """
         rules: list[Rule] = []
-        for number, equation in enumerate(self.hypotheses):
-            left, right = equation.left, equation.right
-            shape = right.shape if ex.is_zero_literal(left) else left.shape
+        alone = {n: _defined(e, self.statement.setting) for n, e in enumerate(self.hypotheses)}
+        assumed = len(self.statement.assume)
+        order = sorted(alone, key=lambda n: (alone[n] is None, n < assumed, n))
+        for number in order:
+            equation = self.hypotheses[number]
+            shape = _equation_shape(equation)
             for r, c in _cells(expander, shape):
-                poly = self._normal(self._gap(expander, left, right, r, c))
+                raw = self._normal(self._gap(expander, equation.left, equation.right, r, c))
                 labels = (*dims.labels(r, shape[0]), *dims.labels(c, shape[1]))
-                rule = orient(self.table, poly, r, c, labels, number)
+                reduced = reduce(self.table, raw, rules, self.kinds.impose, self.clock.tick)
+                rest = self._normal(reduced.remainder)
+                if not reduced.uses:
+                    rule = orient(self.table, raw, r, c, labels, number, eliminate=alone[number])
+                else:
+                    origin = consequence(self.table, raw, r, c, labels, number, reduced)
+                    rule = orient(self.table, rest, r, c, labels, -1, origin)
                 if rule is not None:
                     rules.append(rule)
+                    self.usable.add(number)
+                elif not rest:
+                    self.usable.add(number)
         return tuple(rules)
 
     # --- integer sizes ----------------------------------------------------------------------------
@@ -301,7 +326,11 @@ class _Work:
     def _random_sizes(self) -> dict[str, int] | None:
         for _ in range(50):
             count = len(self.names.dims)
-            least = 2 if count < 3 else 1
+            sides = (self.statement.left, self.statement.right)
+            averaged = any(
+                node.op == "expect" for s in sides for node in walk(s, self.statement.setting)
+            )
+            least = 2 if count < 3 and not averaged else 1
             sizes = self.rng.sample(range(least, max(count, 3) + least), count)
             chosen = dict(zip(self.names.dims, sizes, strict=True))
             if feasible(self.statement.setting, self.names, chosen):
@@ -371,8 +400,7 @@ class _Work:
         return min(most, LARGEST_SIZE)
 
     def _why_undecided(self, rules: tuple[Rule, ...]) -> str:
-        usable = {rule.number for rule in rules}
-        if not usable.issuperset(range(len(self.statement.assume))):
+        if not self.usable.issuperset(range(len(self.statement.assume))):
             return (
                 "an assumption could not be used as a rule, and no counterexample was found; "
                 "left - right is what remains"
@@ -395,6 +423,15 @@ def _cells(expander: Expander, shape: tuple[Dim, Dim]) -> Iterator[tuple[Index, 
 
 def _shape(statement: Statement) -> tuple[Dim, Dim]:
     return statement.right.shape if ex.is_zero_literal(statement.left) else statement.left.shape
+
+
+def _defined(equation: Equation, setting: Setting) -> str | None:
+    """The matrix that an equation defines: alone on one side, not on the other, of no kind."""
+    for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
+        name = str(side.data)
+        if side.op == "symbol" and not setting.kinds_of(name) and name not in other.names:
+            return name
+    return None
 
 
 def _equation_shape(equation: Equation) -> tuple[Dim, Dim]:

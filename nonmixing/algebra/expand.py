@@ -21,7 +21,16 @@ from nonmixing.algebra.dims import Block, Dim, Index
 from nonmixing.algebra.gaussian import gaussian_mean
 from nonmixing.algebra.node import INVERSE, Expr
 from nonmixing.algebra.setting import Setting
-from nonmixing.algebra.terms import Atom, Component, Entry, Poly, Reciprocal, Scalar, Table
+from nonmixing.algebra.terms import (
+    Atom,
+    Component,
+    Entry,
+    Poly,
+    Reciprocal,
+    Scalar,
+    Table,
+    open_factors,
+)
 from nonmixing.errors import InputError
 
 Motion = Mapping[str, Callable[[Index, Index], Poly]]
@@ -421,31 +430,6 @@ class Expander:
         result: Poly = {}
         self._close(result, poly, opened)
         return result
-
-
-def open_factors(
-    key: tuple[Factor, ...], places: tuple[int, ...], below: int
-) -> tuple[list[Factor], list[tuple[int, str]], dict[int, int]]:
-    """Take factors out of a component.
-
-    Returns:
-        The rest, with the summed labels of the removed factors made free; these labels with
-        their dimensions; and the free label of each summed one.
-    """
-    free: dict[int, int] = {}
-    opened: list[tuple[int, str]] = []
-    for place in places:
-        head, slots = key[place]
-        for label, dim in zip(slots, head.dims, strict=True):
-            if label >= 0 and label not in free:
-                free[label] = below - len(opened)
-                opened.append((free[label], dim))
-    rest = [
-        (head, tuple(free.get(label, label) for label in slots))
-        for position, (head, slots) in enumerate(key)
-        if position not in places
-    ]
-    return rest, opened, free
 
 
 def _two_indices(head: Head, slots: tuple[int, ...]) -> tuple[int, int]:

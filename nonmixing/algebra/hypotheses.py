@@ -103,9 +103,28 @@ def orient(
     labels: Sequence[tuple[int, str]],
     number: int,
     origin: tuple[Use, ...] = (),
+    *,
+    eliminate: str | None = None,
 ) -> Rule | None:
-    """The rule of an equation; None where no term has all of the labels, so that none can lead."""
+    """The rule of an equation; None where no term has all of the labels, so that none can lead.
+
+    Args:
+        table: the atoms' table.
+        equation: left - right.
+        row: row index of the entry.
+        col: column index.
+        labels: the labels in these, with their dimensions.
+        number: of the hypothesis; -1 for a consequence of several.
+        origin: such a consequence as uses of hypotheses.
+        eliminate: a matrix that stands alone on one side and not on the other; it leads.
+    """
     wanted = {label for label, _ in labels}
+    if eliminate is not None:
+        equation_names = [_flat(table, mono)[0] for mono in equation]
+        for mono, factors in zip(equation, equation_names, strict=True):
+            if [head.name for head, _ in factors] == [eliminate]:
+                lead = Lead(tuple(factors), (), Fraction(equation[mono]))
+                return Rule(number, lead, equation, row, col, tuple(labels), origin)
     best: tuple[tuple[object, ...], Lead] | None = None
     highest: tuple[object, ...] | None = None
     for mono, value in equation.items():
@@ -119,6 +138,26 @@ def orient(
     if best is None or highest is None or best[0][:2] != highest[:2]:
         return None
     return Rule(number, best[1], equation, row, col, tuple(labels), origin)
+
+
+def consequence(
+    table: Table,
+    equation: Poly,
+    row: Index,
+    col: Index,
+    labels: Sequence[tuple[int, str]],
+    number: int,
+    reduction: Reduction,
+) -> tuple[Use, ...]:
+    """A reduced equation as uses of hypotheses: itself once, less what was used to reduce it."""
+    low = min([-2, *(label for label, _ in labels)])
+    fresh = tuple(low - 1 - k for k in range(len(labels)))
+    whole = Rule(number, Lead((), (), Fraction(1)), equation, row, col, tuple(labels))
+    tie = table.constant(1)
+    for (label, _), new in zip(labels, fresh, strict=True):
+        tie = table.multiply(tie, table.delta(label, new))
+    itself = Use(whole, tie, fresh)
+    return (itself, *(_negative(table, use) for use in reduction.uses))
 
 
 def _flat(table: Table, mono: Monomial) -> tuple[list[Factor], Plain, bool]:
@@ -142,16 +181,18 @@ def _flat(table: Table, mono: Monomial) -> tuple[list[Factor], Plain, bool]:
 
 
 def _weight(table: Table, factors: Sequence[Factor], plain: Plain) -> tuple[object, ...]:
-    """Orders terms: number of factors, then names as a multiset (later ones weigh more), then form.
+    """Orders terms: factors, those with two labels first; then names, later ones more; then form.
 
-    The first two are additive, so that a rule that lowers them does so in every surrounding.
+    All but the last are additive, so that a rule that lowers them does so in every surrounding.
+    Matrices weigh more than vectors, so that S P = P diag(s) takes S P away.
     """
     names = [head.name for head, _ in factors]
     for number, exponent in plain:
         atom = table.atom(number)
         if isinstance(atom, Scalar | Entry):
             names += [atom[0]] * exponent
-    return len(names), tuple(sorted(names, reverse=True)), tuple(factors)
+    matrices = sum(len(slots) > 1 for _, slots in factors)
+    return (matrices, len(names)), tuple(sorted(names, reverse=True)), tuple(factors)
 
 
 def complete(table: Table, rules: Sequence[Rule], impose: Impose, tick: Tick) -> tuple[Rule, ...]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.canonical import SKEW, SYMMETRIC, Factor, Head
-from nonmixing.algebra.expand import open_factors
 from nonmixing.algebra.node import INVERSE
 from nonmixing.algebra.printing import to_text
 from nonmixing.algebra.setting import Equation, Setting
@@ -51,7 +50,6 @@ class Kinds:
         self.symmetry: dict[str, int] = {}
         self.partner: dict[str, str] = {}  # D[i] partner[i] = 1
         self.transposed: dict[str, str] = {}  # the inverse of an orthogonal matrix is its transpose
-        self._imposed: set[str] = set()  # heads of functions whose arguments are done
         for name, kinds in setting.kinds.items():
             self._declare(name, kinds)
         self.silent = not (self.diagonal or self.symmetry or self.transposed)
@@ -74,44 +72,13 @@ class Kinds:
         """The polynomial under the declared kinds."""
         if self.silent:
             return poly
-        poly = self.table.map_atoms(self.table.map_atoms(poly, self._inside_functions), self._image)
+        poly = self.table.map_functions(poly, lambda head, slots: True, self._inside)
+        poly = self.table.map_atoms(poly, self._image)
         return self._cancel_free(poly) if self.partner else poly
 
-    # --- arguments of opaque functions ------------------------------------------------------------
-
-    def _inside_functions(self, atom: Atom) -> Poly | None:
-        """A component with the kinds imposed on the arguments of its functions."""
-        if not isinstance(atom, Component):
-            return None
-        places = tuple(
-            i
-            for i, (head, _) in enumerate(atom.key)
-            if self.table.function(head) is not None and head.name not in self._imposed
-        )
-        if not places:
-            return None
-        low = min((s for _, slots in atom.key for s in slots), default=0)
-        rest, opened, free = open_factors(atom.key, places, min(low, -2) - 1)
-        sign, mono = self.table.product(rest)
-        poly: Poly = {mono: sign} if sign else {}
-        for place in places:
-            head, slots = atom.key[place]
-            applied = self.table.function(head)
-            assert applied is not None
-            labels = tuple(free.get(s, s) for s in slots)
-            argument = self.impose(applied.at(self.table, labels))
-            new = self.table.applied(applied.name, applied.order, argument, labels, head.dims)
-            self._imposed |= {
-                made.name
-                for mono in new
-                for number, _ in mono
-                if isinstance(component := self.table.atom(number), Component)
-                for made, _ in component.key
-            }
-            poly = self.table.multiply(poly, new)
-        for label, dim in opened:
-            poly = self.table.contract(poly, label, dim)
-        return poly
+    def _inside(self, argument: Poly) -> Poly:
+        """The argument of an opaque function under the kinds."""
+        return self.table.settle(self.impose(argument))
 
     # --- factors ----------------------------------------------------------------------------------
 

@@ -220,7 +220,7 @@ class Reader:
         places = (ROW, COL)[: len(head.dims)]
         over = [int(dim) if dim.isdigit() else dim for dim in (*head.dims, "1", "1")][:2]
         reader = Reader(self.setting, self.table, over[0], over[1])
-        inside = reader.expression(applied.at(self.table, places))
+        inside = reader.expression(self.table.settle(applied.at(self.table, places)))
         return ex.apply(applied.name, applied.order, inside)
 
     def _pure_cycle(self, edges: list[_Edge], vectors: dict[int, list[Expr]]) -> Expr | None:

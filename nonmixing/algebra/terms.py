@@ -16,7 +16,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from nonmixing.algebra.canonical import SYMMETRIC, Factor, Head, Key, canonical, connected
+from nonmixing.algebra.canonical import (
+    SYMMETRIC,
+    Factor,
+    Head,
+    Key,
+    Slots,
+    canonical,
+    connected,
+)
 from nonmixing.errors import InputError
 
 Coefficient = int | Fraction
@@ -237,6 +245,53 @@ class Table:
     def function(self, head: Head) -> Applied | None:
         """The function that a head stands for; None for a matrix."""
         return self._functions.get(head.name)
+
+    def map_functions(
+        self,
+        poly: Poly,
+        wanted: Callable[[Head, Slots], bool],
+        change: Callable[[Poly], Poly],
+    ) -> Poly:
+        """Apply a change to the arguments of the wanted functions, but not of those inside them.
+
+        Args:
+            poly: the polynomial.
+            wanted: given a function's factor, whether its argument is to be changed.
+            change: of the argument, whose labels are the factor's.
+        """
+
+        def image(atom: Atom) -> Poly | None:
+            if not isinstance(atom, Component):
+                return None
+            key = atom.key
+            places = tuple(
+                i for i, (h, s) in enumerate(key) if h.name in self._functions and wanted(h, s)
+            )
+            if not places:
+                return None
+            low = min((label for _, slots in key for label in slots), default=0)
+            rest, opened, free = open_factors(key, places, min(low, -2) - 1)
+            sign, mono = self.product(rest)
+            result: Poly = {mono: sign} if sign else {}
+            for place in places:
+                head, slots = key[place]
+                applied = self._functions[head.name]
+                labels = tuple(free.get(label, label) for label in slots)
+                argument = change(applied.at(self, labels))
+                over = tuple(dict(zip(labels, head.dims, strict=True)).items())
+                made = self.applied(
+                    applied.name,
+                    applied.order,
+                    argument,
+                    tuple(label for label, _ in over),
+                    tuple(dim for _, dim in over),
+                )
+                result = self.multiply(result, made)
+            for label, dim in opened:
+                result = self.contract(result, label, dim)
+            return result
+
+        return self.map_atoms(poly, image)
 
     def _relabelled(self, poly: Poly, pairs: Iterable[tuple[int, int]]) -> Poly:
         for old, new in pairs:
@@ -496,6 +551,8 @@ class Table:
                     if label != lead
                 }
                 self.add_to(result, {self._times(rest, tuple(sorted(deltas))): sign * value})
+        if self._functions:  # phi(X)[i, i] is a function of X[i, i]
+            return self.map_functions(result, lambda _, s: len(set(s)) < len(s), lambda x: x)
         return result
 
     def clear_denominators(self, poly: Poly) -> Poly:
@@ -541,6 +598,31 @@ def shifted(key: Key, top: int) -> tuple[list[Factor], int]:
         highest = max((highest, *slots))
         moved.append((head, tuple(label + top if label >= 0 else label for label in slots)))
     return moved, top + highest + 1
+
+
+def open_factors(
+    key: tuple[Factor, ...], places: tuple[int, ...], below: int
+) -> tuple[list[Factor], list[tuple[int, str]], dict[int, int]]:
+    """Take factors out of a component.
+
+    Returns:
+        The rest, with the summed labels of the removed factors made free; these labels with
+        their dimensions; and the free label of each summed one.
+    """
+    free: dict[int, int] = {}
+    opened: list[tuple[int, str]] = []
+    for place in places:
+        head, slots = key[place]
+        for label, dim in zip(slots, head.dims, strict=True):
+            if label >= 0 and label not in free:
+                free[label] = below - len(opened)
+                opened.append((free[label], dim))
+    rest = [
+        (head, tuple(free.get(label, label) for label in slots))
+        for position, (head, slots) in enumerate(key)
+        if position not in places
+    ]
+    return rest, opened, free
 
 
 def bound_dims(factors: Iterable[Factor]) -> Mapping[int, str]:
