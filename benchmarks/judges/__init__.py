@@ -1,0 +1,1 @@
+"""The judges that the benchmark compares: this package's prover and its peers."""
