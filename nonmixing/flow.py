@@ -5,6 +5,7 @@ All derived, nothing typed twice.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
@@ -69,18 +70,17 @@ class GradientFlow:
                 f"GradientFlow: a loss is a scalar; this one is {loss.rows} x {loss.cols}"
             )
         names = tuple(_name(variable, setting) for variable in variables)
+        for name in names:
+            if name not in loss.names:
+                raise InputError(
+                    f"GradientFlow: the variable {name} does not occur in the loss, so that it "
+                    "would never move; leave it out of the variables"
+                )
         self._objects = dict(zip(names, variables, strict=True))
         self.loss: Expr = loss
         self.variables: tuple[str, ...] = names
         velocity = gradient_velocity(setting, loss, names)
-        self.setting = Setting(
-            setting.matrices,
-            setting.kinds,
-            setting.scalars,
-            velocity,
-            setting.update,
-            setting.abbreviations,
-        )
+        self.setting = dataclasses.replace(setting, velocity=velocity)
 
     @property
     def velocity(self) -> Mapping[Any, Any]:
@@ -139,13 +139,12 @@ class GradientFlow:
                     f"and {shape} here"
                 )
         mine = self.setting
-        setting = Setting(
-            {**read.setting.matrices, **mine.matrices},
-            {**read.setting.kinds, **mine.kinds},
-            mine.scalars | read.setting.scalars,
-            mine.velocity,
-            mine.update,
-            mine.abbreviations,
+        setting = dataclasses.replace(
+            mine,
+            matrices={**read.setting.matrices, **mine.matrices},
+            kinds={**read.setting.kinds, **mine.kinds},
+            scalars=mine.scalars | read.setting.scalars,
+            functions={**read.setting.functions, **mine.functions},
         )
         return read.exprs[0], setting, True
 

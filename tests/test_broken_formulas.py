@@ -64,7 +64,7 @@ NUMBERS = (
     (
         "M4",
         "exact = nm.solve(posed, start, coarse.times)",
-        "exact = nm.solve(posed, nm.aligned(posed, 1.3 * np.sqrt(RISING_START), width=4), coarse.times)",
+        "exact = nm.solve(posed, nm.aligned(posed, 0.2, width=4), coarse.times)",
         "training",
     ),
     (
@@ -94,7 +94,7 @@ def formulas():
 
 
 def broken(found: re.Match[str]) -> str:
-    """The right side with its sign flipped; where that is 0, what is conserved changed in part."""
+    """The sign of the right side flipped; where it is 0, what is conserved changed in part."""
     if found["right"] != "0":
         return f'says = "{found["left"]} == -({found["right"]})"'
     return (

@@ -6,6 +6,8 @@ in T's place, exactly, often turns a long difference into the short one that the
 
 from __future__ import annotations
 
+import dataclasses
+
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.dims import Dim, Index
 from nonmixing.algebra.expand import Expander, Motion
@@ -51,9 +53,8 @@ def _folded(
         others = [other for other in body.args if other is not term]
         if inside.op != "symbol" or any(_mentions(other, str(inside.data)) for other in others):
             continue
-        wide = Setting(
-            {**setting.matrices, name: (body.rows, body.cols)}, setting.kinds, setting.scalars
-        )
+        matrices = {**setting.matrices, name: (body.rows, body.cols)}
+        wide = dataclasses.replace(setting, matrices=matrices, velocity={}, update={})
         whole, rest = ex.symbol(name, body.rows, body.cols), ex.add(*others)
         value = ex.subtract(whole, rest) if sign > 0 else ex.subtract(rest, whole)
         expander = Expander(wide, table)

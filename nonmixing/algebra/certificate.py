@@ -13,7 +13,6 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from nonmixing.algebra import dims
-from nonmixing.algebra import expr as ex
 from nonmixing.algebra.canonical import Head, Key
 from nonmixing.algebra.dims import Index
 from nonmixing.algebra.evaluate import (
@@ -76,7 +75,7 @@ def check_certificate(
     except Undefined:
         return True  # a divisor is 0 here: nothing to check
     numbers = _Numbers(table, sizes, {**values, **inverses})
-    shape = bare.right.shape if ex.is_zero_literal(bare.left) else bare.left.shape
+    shape = bare.shape
     for cell in cells:
         pairs = (*dims.labels(cell.row, shape[0]), *dims.labels(cell.col, shape[1]))
         for at in numbers.points(pairs):
@@ -157,7 +156,7 @@ class _Numbers:
 
     def use(self, use: Use, equation: Equation, gap: Rows, at: Mapping[int, int]) -> int:
         """Sum over the hypothesis's labels of cofactor * gap."""
-        shape = equation.right.shape if ex.is_zero_literal(equation.left) else equation.left.shape
+        shape = equation.shape
         total = 0
         for own in self.points(use.rule.labels):
             i = dims.position(use.rule.row, shape[0], self.sizes, own)

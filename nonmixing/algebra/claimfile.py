@@ -9,7 +9,7 @@ from typing import cast
 
 from nonmixing.algebra.dims import Dim
 from nonmixing.algebra.node import Expr
-from nonmixing.algebra.setting import Equation, Setting, Statement, gradient_velocity, project
+from nonmixing.algebra.setting import Equation, Setting, Statement, gradient_velocity
 from nonmixing.algebra.text import FUNCTIONS, Scope, equation, parse, same_shape, split_equation
 from nonmixing.errors import ClaimFileError, ShapeError
 
@@ -62,9 +62,7 @@ def load_claims(text: str, where: str) -> tuple[Statement, ...]:
 def load_scope(document: TomlTable, where: str) -> Scope:
     """Names, definitions and flow of a claim file's document."""
     matrices = _matrices(_table(document, "matrices", where), where)
-    scalars = frozenset(
-        _name(name, where, "scalars") for name in _table(document, "scalars", where)
-    )
+    scalars = _scalars(_table(document, "scalars", where), where)
     for name in sorted(scalars & set(matrices)):
         raise ClaimFileError(
             f"{where}: {name!r} is declared both as a matrix and as a scalar; keep one"
@@ -85,7 +83,7 @@ def load_scope(document: TomlTable, where: str) -> Scope:
     defined: dict[str, Expr] = {}
     for name, body in _table(document, "define", where).items():
         _name(name, where, "define")
-        if name in matrices or name in scalars or name in dims:
+        if name in {*matrices, *scalars, *dims, *functions}:
             raise ClaimFileError(
                 f"{where}: [define] {name!r} is already declared; choose another name"
             )
@@ -99,6 +97,9 @@ def load_scope(document: TomlTable, where: str) -> Scope:
     update = _expressions(
         _table(_table(document, "step", where), "update", where), scope, f"{where}: [step.update]"
     )
+    for key in _table(document, "step", where):
+        if key != "update":
+            raise ClaimFileError(f"{where}: [step] has no {key!r}; it takes [step.update]")
     if stepping and not update:
         raise ClaimFileError(f"{where}: [step] needs [step.update] with each variable's new value")
     return Scope(
@@ -194,6 +195,17 @@ def _kinds(table: TomlTable, where: str) -> dict[str, frozenset[str]]:
     return kinds
 
 
+def _scalars(table: TomlTable, where: str) -> frozenset[str]:
+    for name, value in table.items():
+        _name(name, where, "scalars")
+        if value != {}:
+            raise ClaimFileError(
+                f"{where}: [scalars] {name}: expected {{}}, got {value!r}; a scalar has no value "
+                "(a claim about one value has it in its formula)"
+            )
+    return frozenset(table)
+
+
 def _functions(table: TomlTable, where: str) -> dict[str, tuple[str, int]]:
     """Opaque elementwise functions; phi brings its derivatives dphi, ddphi, ... along."""
     functions: dict[str, tuple[str, int]] = {}
@@ -258,7 +270,7 @@ def _expressions(table: TomlTable, scope: Scope, where: str) -> dict[str, Expr]:
         place = f"{where} {name}"
         value = parse(_text(body, place), scope, place)
         same_shape(scope.setting.symbol(name), value, place)
-        result[name] = project(value, frozenset())
+        result[name] = value
     return result
 
 
@@ -295,9 +307,17 @@ def _statement(entry: object, number: int, scope: Scope, where: str) -> Statemen
         left_text=left_text,
         right_text=right_text,
         assume=_assumptions(table.get("assume", []), scope, place),
-        title=str(table.get("title", "")),
+        title=_line(table, "title", place),
+        source=_line(table, "source", place),
         expect=cast("str | None", expect),
     )
+
+
+def _line(table: TomlTable, key: str, where: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str):
+        raise ClaimFileError(f"{where}: {key} must be text in quotes, got {value!r}")
+    return value
 
 
 def _assumptions(value: object, scope: Scope, where: str) -> tuple[Equation, ...]:

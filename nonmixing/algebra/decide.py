@@ -32,7 +32,7 @@ from nonmixing.algebra.node import Expr, terms_bound
 from nonmixing.algebra.readback import ROW, Reader
 from nonmixing.algebra.refute import Counterexample, find_counterexample, probably_equal
 from nonmixing.algebra.sampling import feasible
-from nonmixing.algebra.setting import Equation, Setting, Statement, names_of, walk
+from nonmixing.algebra.setting import Statement, names_of, walk
 from nonmixing.algebra.terms import MAX_TERMS, Component, Poly, Table, TooLarge
 from nonmixing.errors import Disagreement, InputError
 
@@ -58,7 +58,8 @@ class Decision:
     Attributes:
         id: of the statement.
         verdict: "proved", "refuted" or "undecided".
-        scope: for which sizes and under which hypotheses, in words.
+        scope: when proved, for which sizes and under which hypotheses; when refuted, for which
+            sizes already; "" when undecided.
         left: left side, as written.
         right: right side, as written.
         difference: left - right in matrix notation ("0" when proved).
@@ -112,7 +113,7 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
         verdict, scope, counterexample = "undecided", "", None
         difference, reason = (
             work.difference,
-            f"no decision within {timeout:g} s (raise the limit with --timeout)",
+            f"no decision within {timeout:g} s (raise the timeout)",
         )
     except RecursionError:
         verdict, scope, counterexample, difference = "undecided", "", None, ""
@@ -171,36 +172,36 @@ class _Work:
             if found is not None:
                 return "refuted", _already(found), "", found, ""
         try:
-            cells, rules = self._reduced(Expander(self.statement.setting, self.table))
+            cells = self._reduced(Expander(self.statement.setting, self.table))
         except TooLarge as error:
             return "undecided", "", "", None, str(error)
         except NeedsExpansion:
             # Only taken apart, or only as numbers, do these dimensions make sense together.
             self.difference = f"{self.statement.left_text} - ({self.statement.right_text})"
-            return self._by_sizes(LARGEST_SIZE, ())
+            return self._by_sizes(LARGEST_SIZE)
         left = [cell for cell in cells if not self._is_zero(cell[1])]
         if not left:
             self._second_opinion([cell for cell, _ in cells])
             return "proved", self._scope(), "0", None, ""
         self.difference = self._shown([poly for _, poly in cells])
-        return self._by_sizes(max(self._largest(poly) for _, poly in left), rules)
+        return self._by_sizes(max(self._largest(poly) for _, poly in left))
 
-    def _by_sizes(self, largest: int, rules: tuple[Rule, ...]) -> _Outcome:
+    def _by_sizes(self, largest: int) -> _Outcome:
         """What can be said where the sides are no equal index forms."""
         if self.names.integers and not self.statement.assume and self._equal_at_sizes():
             return self._at_sizes()
         found = find_counterexample(self.statement, self.names, largest, self.clock.tick)
         if found is not None:
             return "refuted", _already(found), self.difference, found, ""
-        return "undecided", "", self.difference, None, self._why_undecided(rules)
+        return "undecided", "", self.difference, None, self._why_undecided(largest)
 
     # --- forms ------------------------------------------------------------------------------------
 
-    def _reduced(self, expander: Expander) -> tuple[list[tuple[Cell, Poly]], tuple[Rule, ...]]:
+    def _reduced(self, expander: Expander) -> list[tuple[Cell, Poly]]:
         """For each cell of the difference what is left of it under the hypotheses."""
         rules: tuple[Rule, ...] | None = None
         cells: list[tuple[Cell, Poly]] = []
-        for r, c in _cells(expander, _shape(self.statement)):
+        for r, c in _cells(expander, self.statement.shape):
             poly = self._normal(
                 self._gap(expander, self.statement.left, self.statement.right, r, c)
             )
@@ -216,7 +217,7 @@ class _Work:
                     poly = self._normal(second.remainder)
                     uses = (*uses, *second.uses)
             cells.append((Cell(r, c, expanded(self.table, uses)), poly))
-        return cells, rules or ()
+        return cells
 
     def _gap(self, expander: Expander, left: Expr, right: Expr, r: Index, c: Index) -> Poly:
         """Entry of left - right."""
@@ -239,19 +240,20 @@ class _Work:
         Definitions of a matrix come first, then what the declared kinds say, then the others.
         """
         rules: list[Rule] = []
-        alone = {n: _defined(e, self.statement.setting) for n, e in enumerate(self.hypotheses)}
+        alone = {n: e.defines(self.statement.setting) for n, e in enumerate(self.hypotheses)}
         assumed = len(self.statement.assume)
         order = sorted(alone, key=lambda n: (alone[n] is None, n < assumed, n))
         for number in order:
-            equation = self.hypotheses[number]
-            shape = _equation_shape(equation)
+            equation, defined = self.hypotheses[number], alone[number]
+            lead = None if defined is None else defined[0]
+            shape = equation.shape
             for r, c in _cells(expander, shape):
                 raw = self._normal(self._gap(expander, equation.left, equation.right, r, c))
                 labels = (*dims.labels(r, shape[0]), *dims.labels(c, shape[1]))
                 reduced = reduce(self.table, raw, rules, self.kinds.impose, self.clock.tick)
                 rest = self._normal(reduced.remainder)
                 if not reduced.uses:
-                    rule = orient(self.table, raw, r, c, labels, number, eliminate=alone[number])
+                    rule = orient(self.table, raw, r, c, labels, number, eliminate=lead)
                 else:
                     origin = consequence(self.table, raw, r, c, labels, number, reduced)
                     rule = orient(self.table, rest, r, c, labels, -1, origin)
@@ -281,7 +283,7 @@ class _Work:
         """Expand the entries along integer dimensions and compare them one by one."""
         expander = Expander(self.statement.setting, self.table, expand_integers=True)
         try:
-            for r, c in _cells(expander, _shape(self.statement)):
+            for r, c in _cells(expander, self.statement.shape):
                 self.clock.tick()
                 gap = self._gap(expander, self.statement.left, self.statement.right, r, c)
                 if not self._is_zero(gap):
@@ -309,13 +311,15 @@ class _Work:
         sizes = self._random_sizes()
         if sizes is None:
             return
-        agreed = self.statement.assume or probably_equal(
-            self.statement, self.names, sizes, self.rng, draws=1
+        used = any(cell.uses for cell in cells)
+        agreed = bool(self.statement.assume) or probably_equal(
+            self.statement, self.names, sizes, self.rng
         )
-        if agreed and any(cell.uses for cell in cells):
+        if agreed and (used or self.statement.assume):
             agreed = check_certificate(
                 self.statement, self.hypotheses, self.names, sizes, self.table, cells, self.rng
             )
+        if used:
             self.certificate = self._certificate(cells)
         if not agreed:
             raise Disagreement(
@@ -324,16 +328,16 @@ class _Work:
             )
 
     def _random_sizes(self) -> dict[str, int] | None:
+        """Small sizes, distinct ones if they are few; None where no matrices of the kinds exist."""
+        count = len(self.names.dims)
+        sides = (self.statement.left, self.statement.right)
+        setting = self.statement.setting
+        averaged = any(node.op == "expect" for side in sides for node in walk(side, setting))
+        least = 2 if count < 3 and not averaged else 1
         for _ in range(50):
-            count = len(self.names.dims)
-            sides = (self.statement.left, self.statement.right)
-            averaged = any(
-                node.op == "expect" for s in sides for node in walk(s, self.statement.setting)
-            )
-            least = 2 if count < 3 and not averaged else 1
             sizes = self.rng.sample(range(least, max(count, 3) + least), count)
             chosen = dict(zip(self.names.dims, sizes, strict=True))
-            if feasible(self.statement.setting, self.names, chosen):
+            if feasible(setting, self.names, chosen):
                 return chosen
         return None
 
@@ -346,7 +350,7 @@ class _Work:
             return (*lines, f"left - right is made of these in {len(cells)} blocks")
         (cell,) = cells
         setting = self.statement.setting
-        shapes = {named[n]: _equation_shape(self.hypotheses[n]) for n in used}
+        shapes = {named[n]: self.hypotheses[n].shape for n in used}
         wide = dataclasses.replace(setting, matrices={**setting.matrices, **shapes})
         expander = Expander(wide, self.table)
         total: Poly = {}
@@ -363,13 +367,13 @@ class _Work:
             for (_, dim), new in zip(rule.labels, use.labels, strict=True):
                 part = self.table.contract(part, new, dim)
             self.table.add_to(total, part)
-        rows, cols = _shape(self.statement)
+        rows, cols = self.statement.shape
         text = Reader(wide, self.table, rows, cols).text(self.table.settle(total))
         return (*lines, f"left - right == {text}")
 
     def _shown(self, polys: list[Poly]) -> str:
         """The difference in matrix notation, in the file's abbreviations if that is shorter."""
-        rows, cols = _shape(self.statement)
+        rows, cols = self.statement.shape
         if len(polys) == 1 and isinstance(rows, int | str) and isinstance(cols, int | str):
             return in_short(polys[0], self.statement.setting, self.table, rows, cols)
         return f"{self.statement.left_text} - ({self.statement.right_text})"
@@ -383,9 +387,10 @@ class _Work:
         return every
 
     def _largest(self, poly: Poly) -> int:
-        """Size up to which a counterexample must exist if the kinds are complete.
+        """Size up to which a counterexample is looked for: where completeness says one exists.
 
-        It is the number of labels of the largest term.
+        That is the number of labels of the largest term, two free ones and the degree of its
+        coefficient included, but at most `LARGEST_SIZE`.
         """
         most = 1
         for mono in poly:
@@ -399,7 +404,7 @@ class _Work:
             most = max(most, labels)
         return min(most, LARGEST_SIZE)
 
-    def _why_undecided(self, rules: tuple[Rule, ...]) -> str:
+    def _why_undecided(self, largest: int) -> str:
         if not self.usable.issuperset(range(len(self.statement.assume))):
             return (
                 "an assumption could not be used as a rule, and no counterexample was found; "
@@ -408,8 +413,7 @@ class _Work:
         if self.hypotheses:
             return "the rules of the hypotheses do not settle it, and no counterexample was found"
         return (
-            "the sides differ as index forms, "
-            f"but no counterexample was found up to size {LARGEST_SIZE}"
+            f"the sides differ as index forms, but no counterexample was found up to size {largest}"
         )
 
 
@@ -419,23 +423,6 @@ def _cells(expander: Expander, shape: tuple[Dim, Dim]) -> Iterator[tuple[Index, 
     for r in expander.indices(rows, ROW):
         for c in expander.indices(cols, ROW - dims.width(rows)):
             yield r, c
-
-
-def _shape(statement: Statement) -> tuple[Dim, Dim]:
-    return statement.right.shape if ex.is_zero_literal(statement.left) else statement.left.shape
-
-
-def _defined(equation: Equation, setting: Setting) -> str | None:
-    """The matrix that an equation defines: alone on one side, not on the other, of no kind."""
-    for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
-        name = str(side.data)
-        if side.op == "symbol" and not setting.kinds_of(name) and name not in other.names:
-            return name
-    return None
-
-
-def _equation_shape(equation: Equation) -> tuple[Dim, Dim]:
-    return equation.right.shape if ex.is_zero_literal(equation.left) else equation.left.shape
 
 
 def _already(found: Counterexample) -> str:

@@ -37,7 +37,7 @@ ROW, COL = -1, -2
 
 
 class NoMatrixNotation(ValueError):
-    """The sum has no matrix notation; the message is its index notation."""
+    """The sum has no matrix notation; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -52,12 +52,11 @@ def sample(
         rows, cols = (_size(dim, dims) for dim in setting.matrices[name])
         values[name] = drawn.matrix(rows, cols, setting.kinds_of(name))
     for equation in statement.assume:
-        for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
-            if side.op == "symbol" and not setting.kinds_of(str(side.data)):
-                values[str(side.data)] = _fit(
-                    Evaluator(setting, dims, values, prime).at(other), values[str(side.data)]
-                )
-                break
+        defined = equation.defines(setting)
+        if defined is not None:
+            name, other = defined
+            value = Evaluator(setting, dims, values, prime).at(other)
+            values[name] = _fit(value, values[name])
     return values
 
 

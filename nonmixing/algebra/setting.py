@@ -33,6 +33,7 @@ class Setting:
         update: name to its value after one simultaneous step, for `after`.
         abbreviations: the claim file's defined names, kept so that differences can be shown in
             the user's terms.
+        functions: name in text to an opaque elementwise function and the order of its derivative.
     """
 
     matrices: Mapping[str, tuple[Dim, Dim]] = field(default_factory=dict[str, tuple[Dim, Dim]])
@@ -110,6 +111,11 @@ def gradient_velocity(setting: Setting, loss: Expr, variables: tuple[str, ...]) 
     }
 
 
+def common_shape(left: Expr, right: Expr) -> tuple[Dim, Dim]:
+    """Shape of two sides of an equation; a literal 0 has the other's."""
+    return right.shape if ex.is_zero_literal(left) else left.shape
+
+
 @dataclass(frozen=True)
 class Equation:
     """A hypothesis left == right that holds at the instant."""
@@ -117,6 +123,22 @@ class Equation:
     left: Expr
     right: Expr
     says: str
+
+    @property
+    def shape(self) -> tuple[Dim, Dim]:
+        """Shape of both sides; a literal 0 has the other's."""
+        return common_shape(self.left, self.right)
+
+    def defines(self, setting: Setting) -> tuple[str, Expr] | None:
+        """The matrix that the equation defines, and its value.
+
+        It stands alone on one side and not on the other, and is of no kind.
+        """
+        for side, other in ((self.left, self.right), (self.right, self.left)):
+            name = str(side.data)
+            if side.op == "symbol" and not setting.kinds_of(name) and name not in other.names:
+                return name, other
+        return None
 
 
 @dataclass(frozen=True)
@@ -131,7 +153,13 @@ class Statement:
     right_text: str
     assume: tuple[Equation, ...] = ()
     title: str = ""
+    source: str = ""
     expect: str | None = None
+
+    @property
+    def shape(self) -> tuple[Dim, Dim]:
+        """Shape of both sides; a literal 0 has the other's."""
+        return common_shape(self.left, self.right)
 
     @property
     def says(self) -> str:

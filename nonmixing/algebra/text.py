@@ -261,7 +261,7 @@ class _Reader:
 
     def _addable(self, terms: list[Expr], right: Expr, link: ast.BinOp) -> None:
         left = next((t for t in terms if not ex.is_zero_literal(t)), None)
-        if left is None or ex.is_zero_literal(right) or left.shape == right.shape:
+        if left is None or ex.is_zero_literal(right) or ex.fits(left, right):
             return
         what = "add" if isinstance(link.op, ast.Add) else "subtract"
         raise ShapeError(

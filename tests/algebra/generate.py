@@ -1,8 +1,9 @@
 """Random typed expressions of the claim-file language, true rewritings of them, and small mistakes.
 
-Expressions are trees of `Node`s with shapes; `text` writes one through Python's own `ast`, so that what is tested is
-the language as a user writes it. Rewritings are identities of matrix algebra. Those that rest on a declared kind are
-never used below a derivative or a step, where a kind does not hold for the moved matrix.
+Expressions are trees of `Node`s with shapes; `text` writes one through Python's own `ast`, so that
+what is tested is the language as a user writes it. Rewritings are identities of matrix algebra.
+Those that rest on a declared kind are never used below a derivative or a step, where a kind does
+not hold for the moved matrix.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ def _tree(node: Node) -> ast.expr:
         case "mm" | "add" | "sub" | "mul" | "div":
             return ast.BinOp(args[0], _OPERATORS[node.op], args[1])
         case "pow":
-            return ast.BinOp(args[0], ast.Pow(), ast.Constant(node.data))
+            return ast.BinOp(args[0], ast.Pow(), ast.Constant(int(str(node.data))))
         case "neg":
             return ast.UnaryOp(ast.USub(), args[0])
         case "T":
@@ -370,9 +371,7 @@ class Draw:
             return grad(self.containing(variable, "1", "1", degree), variable)
         if calculus == "D":
             direction = self.matrix(*name(variable).shape, self.rng.randint(1, 2))
-            return directional(
-                self.containing(variable, rows, cols, degree), variable, direction
-            )
+            return directional(self.containing(variable, rows, cols, degree), variable, direction)
         moving = self.rng.choice(list(VELOCITY if calculus == "d" else UPDATE))
         return along(calculus, self.containing(moving, rows, cols, degree))
 
@@ -698,9 +697,7 @@ def _rewritten(part: Node, rng: random.Random, free: bool) -> Node | None:
     return None
 
 
-def _at_random(
-    node: Node, rng: random.Random, change: Callable[[Node, bool], Node | None]
-) -> Node:
+def _at_random(node: Node, rng: random.Random, change: Callable[[Node, bool], Node | None]) -> Node:
     """Change one random place; `change` is told whether the place is below a derivative or step."""
     places = list(_places(node, (), False))
     rng.shuffle(places)

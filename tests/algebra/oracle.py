@@ -102,6 +102,16 @@ def filled(rows: int, cols: int, value: int) -> Array:
     return array([[value] * cols for _ in range(rows)])
 
 
+def filled_like(a: Array, value: int) -> Array:
+    rows, cols = a.shape
+    return filled(rows, cols, value)
+
+
+def places(a: Array) -> list[tuple[int, int]]:
+    rows, cols = a.shape
+    return [(i, j) for i in range(rows) for j in range(cols)]
+
+
 def identity(n: int) -> Array:
     return array([[int(i == j) for j in range(n)] for i in range(n)])
 
@@ -173,9 +183,9 @@ class World:
     ) -> tuple[Array, Array]:
         one, other = self.at(left, dims, values), self.at(right, dims, values)
         if _is_zero(parse(left)):
-            one = filled(*other.shape, 0)
+            one = filled_like(other, 0)
         if _is_zero(parse(right)):
-            other = filled(*one.shape, 0)
+            other = filled_like(one, 0)
         assert one.shape == other.shape
         return one, other
 
@@ -196,8 +206,8 @@ class World:
         """Random exact values for every name."""
         values: dict[str, Array] = {s: number(rng.choice([-3, -2, 2, 3, 5])) for s in self.scalars}
         for name, (rows, cols) in self.matrices.items():
-            shape = dims.get(str(rows), rows), dims.get(str(cols), cols)
-            values[name] = draw_matrix(*shape, self.kinds.get(name, set()), rng, size)
+            m, n = dims.get(str(rows), rows), dims.get(str(cols), cols)
+            values[name] = draw_matrix(m, n, self.kinds.get(name, set()), rng, size)
         return values
 
 
@@ -207,10 +217,8 @@ class _Evaluation:
 
     def value(self, node: ast.expr, env: dict[str, Array]) -> Array:
         match node:
-            case ast.Constant(value=int(x)):
-                return number(x)
-            case ast.Constant(value=float(x)):
-                return number(Fraction(repr(x)))
+            case ast.Constant(value=x):
+                return number(_exact(x))
             case ast.Name(id=name):
                 return self.name(name, env)
             case ast.UnaryOp(op=ast.USub(), operand=x):
@@ -241,9 +249,9 @@ class _Evaluation:
         match op:
             case ast.Add() | ast.Sub():
                 if _is_zero(a):
-                    x = filled(*y.shape, 0)
+                    x = filled_like(y, 0)
                 if _is_zero(b):
-                    y = filled(*x.shape, 0)
+                    y = filled_like(x, 0)
                 assert x.shape == y.shape
                 return x + y if isinstance(op, ast.Add) else x - y
             case ast.Mult():
@@ -258,8 +266,8 @@ class _Evaluation:
 
     def call(self, name: str, args: list[ast.expr], env: dict[str, Array]) -> Array:
         if name in ("eye", "ones", "zeros"):
-            sizes = [self.size(arg) for arg in args]
-            return identity(*sizes) if name == "eye" else filled(*sizes, int(name == "ones"))
+            rows, cols = self.size(args[0]), self.size(args[-1])
+            return identity(rows) if name == "eye" else filled(rows, cols, int(name == "ones"))
         if name == "d":
             return self.along(args[0], env, self.velocities(env))
         if name == "after":
@@ -279,13 +287,13 @@ class _Evaluation:
             case "tr":
                 return number(sum(x[i, i] for i in range(x.shape[0])))
             case "sum":
-                return number(sum(x[i, j] for i, j in np.ndindex(x.shape)))
+                return number(sum(x[i, j] for i, j in places(x)))
             case "norm2":
-                return number(sum(x[i, j] * x[i, j] for i, j in np.ndindex(x.shape)))
+                return number(sum(x[i, j] * x[i, j] for i, j in places(x)))
             case "inner":
                 y = self.value(args[1], env)
                 assert x.shape == y.shape
-                return number(sum(x[i, j] * y[i, j] for i, j in np.ndindex(x.shape)))
+                return number(sum(x[i, j] * y[i, j] for i, j in places(x)))
             case "diag":
                 n = x.shape[0]
                 return array([[x[i, 0] if i == j else 0 for j in range(n)] for i in range(n)])
@@ -334,9 +342,9 @@ class _Evaluation:
         coefficients = env[base][:, 0].tolist()
         for _ in range(len(name) - len(base)):
             coefficients = [k * c for k, c in enumerate(coefficients)][1:]
-        total = filled(*x.shape, 0)
+        total = filled_like(x, 0)
         for c in reversed(coefficients):
-            total = times(total, x) + filled(*x.shape, c)
+            total = times(total, x) + filled_like(x, c)
         return total
 
     def mean(self, node: ast.expr, name: str, env: dict[str, Array]) -> Array:
@@ -364,8 +372,8 @@ class _Evaluation:
 
     def fit(self, name: str, value: Array) -> Array:
         """A velocity or update written 0 has the shape of its matrix."""
-        shape = tuple(self.dims.get(str(s), s) for s in self.world.matrices.get(name, [1, 1]))
-        return filled(*shape, 0) if value.shape != shape else value
+        rows, cols = (self.dims.get(str(s), s) for s in self.world.matrices.get(name, [1, 1]))
+        return filled(rows, cols, 0) if value.shape != (rows, cols) else value
 
     # --- derivatives ---------------------------------------------------------------------------
 
@@ -379,7 +387,7 @@ class _Evaluation:
     def gradient(self, node: ast.expr, name: str, env: dict[str, Array]) -> Array:
         rows, cols = env[name].shape
         result = filled(rows, cols, 0)
-        for i, j in np.ndindex(rows, cols):
+        for i, j in places(result):
             unit = filled(rows, cols, 0)
             unit[i, j] = 1
             slope = self.along(node, env, {name: unit})
@@ -406,7 +414,12 @@ class _Evaluation:
 
 
 def parse(text: str) -> ast.expr:
-    return ast.parse(text.strip(), mode="eval").body
+    text = " ".join(text.split())
+    tree = ast.parse(text, mode="eval").body
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, float):
+            node.value = Fraction(str(ast.get_source_segment(text, node)))  # type: ignore[assignment]
+    return tree
 
 
 def _is_zero(node: ast.expr) -> bool:
@@ -431,7 +444,7 @@ def power(x: Array, exponent: int) -> Array:
     if exponent < 0:
         assert x.shape == (1, 1)
         return power(number(invert_number(x[0, 0])), -exponent)
-    result = filled(*x.shape, 1)
+    result = filled_like(x, 1)
     for _ in range(exponent):
         result = result * x
     return result
@@ -443,7 +456,7 @@ def power(x: Array, exponent: int) -> Array:
 def is_of_kind(a: Array, kind: str) -> bool:
     match kind:
         case "diagonal":
-            return all(a[i, j] == 0 for i, j in np.ndindex(a.shape) if i != j)
+            return all(a[i, j] == 0 for i, j in places(a) if i != j)
         case "symmetric":
             return bool((a == a.T).all())
         case "skew":

@@ -63,9 +63,7 @@ def shuffled(factors: list[Factor], rng: random.Random) -> list[Factor]:
     summed = sorted({label for _, slots in factors for label in slots if label >= 0})
     names = rng.sample(range(100), len(summed))
     new = dict(zip(summed, names, strict=True))
-    moved = [
-        (head, tuple(new.get(label, label) for label in slots)) for head, slots in factors
-    ]
+    moved = [(head, tuple(new.get(label, label) for label in slots)) for head, slots in factors]
     moved = [
         (head, slots[::-1] if head.symmetry == SYMMETRIC and rng.random() < 0.5 else slots)
         for head, slots in moved

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,11 +15,11 @@ import pytest
 from nonmixing.algebra import decide, load_claims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.certificate import check_certificate
-from nonmixing.algebra.decide import _Work
+from nonmixing.algebra.decide import _Clock, _Work
 from nonmixing.algebra.expand import Expander
 from nonmixing.algebra.mutants import mutants
 from nonmixing.algebra.setting import names_of
-from nonmixing.errors import InputError, ShapeError
+from nonmixing.errors import Disagreement, InputError, ShapeError
 
 FOLDER = Path(__file__).parent / "claims"
 STATEMENTS = [
@@ -128,9 +129,9 @@ def test_the_verdict_is_the_known_one(statement):
 )
 def test_each_counterexample_separates_in_numpy(statement):
     found = decide(statement).counterexample
-    definitions = {}
+    assert found is not None
     names = scope(found.dims, found.values)
-    left, right = (evaluate(text, {**names, **definitions}) for text in pieces(statement))
+    left, right = (evaluate(text, names) for text in pieces(statement))
     assert (left != right).any()
     np.testing.assert_array_equal(left, matrix(found.left))
 
@@ -193,8 +194,8 @@ def test_certificates_name_what_they_use(name):
 
 
 def reduced(statement):
-    work = _Work(statement, type("Clock", (), {"tick": staticmethod(lambda: None)})())
-    cells, _ = work._reduced(Expander(statement.setting, work.table))
+    work = _Work(statement, _Clock(0.0, None))
+    cells = work._reduced(Expander(statement.setting, work.table))
     return work, [cell for cell, _ in cells]
 
 
@@ -267,20 +268,44 @@ def test_what_does_not_fit_is_named(says, words):
 
 
 def test_dimensions_that_agree_as_numbers_only_are_no_shape_error():
-    """kron(A, B) and kron(B, A) have one shape and differ."""
+    """kron(A, B) and kron(B, A) have one shape and differ, and may be added."""
     text = """
     [matrices]
     A = ["m", "m"]
     B = ["n", "n"]
     [[claim]]
+    id = "differ"
     says = "kron(A, B) == kron(B, A)"
+    [[claim]]
+    id = "added"
+    says = "kron(A, B) + kron(B, A) == 0"
     """
-    decision = decide(load_claims(text, "file")[0])
-    assert decision.verdict == "refuted"
-    assert (
-        decision.counterexample.dims == {"m": 2, "n": 2}
-        or sum(decision.counterexample.dims.values()) <= 4
-    )
+    for statement in load_claims(text, "file"):
+        decision = decide(statement)
+        assert decision.verdict == "refuted"
+        assert decision.counterexample is not None
+        assert sum(decision.counterexample.dims.values()) <= 4
+
+
+def test_the_second_opinion_is_asked_where_hypotheses_are_not_needed(monkeypatch):
+    """A proof that does not use its assumption is evaluated all the same."""
+    text = """
+    [matrices]
+    A = ["n", "n"]
+    B = ["n", "n"]
+    [[claim]]
+    says = "tr(A @ B) == tr(B @ A)"
+    assume = ["A == B"]
+    """
+    (statement,) = load_claims(text, "file")
+    assert decide(statement).verdict == "proved"
+    asked = []
+    # The package offers the function `decide` under its module's name.
+    module = sys.modules["nonmixing.algebra.decide"]
+    monkeypatch.setattr(module, "check_certificate", lambda *args: bool(asked.append(args)))
+    with pytest.raises(Disagreement):
+        decide(statement)
+    assert asked
 
 
 def test_mutants_differ_from_their_statement_and_are_decided():

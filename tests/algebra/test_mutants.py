@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -39,8 +40,6 @@ def toml_of(statement: Statement) -> str:
 
 def spelled(statement: Statement) -> Statement:
     """Both sides and the equations written out, without abbreviations."""
-    import dataclasses
-
     assume = tuple(
         dataclasses.replace(e, says=f"{to_text(e.left)} == {to_text(e.right)}")
         for e in statement.assume
@@ -60,6 +59,7 @@ def check(names) -> int:
     rechecked = 0
     for item in tried:
         if item.outcome == "refuted":
+            assert item.decision is not None
             text = toml_of(spelled(item.mutant.statement))
             assert separates(text, item.decision.counterexample), (
                 item.claim,
@@ -89,7 +89,7 @@ def test_a_mutant_says_what_was_changed():
     assert len({m.statement.says for m in made}) == len(made)
 
 
-def test_the_score_is_counted(tmp_path):
+def test_the_score_is_counted():
     tried = mutation.score([PROOFS / "F8.py"])
     lines = mutation.lines(tried)
     refuted = sum(item.outcome == "refuted" for item in tried)
