@@ -3,8 +3,8 @@
 An equation left == right is the polynomial h[r, c] = left[r, c] - right[r, c]. Its leading term
 (most matrices, then most factors, then the later names; or the matrix that the equation defines) is
 a set of factors and scalars; wherever these are found among the factors of a term, they give way to
-the rest of h. Hypotheses are reduced by one another, definitions first. Each use is recorded as cofactor * h, so that
-a proof is the identity
+the rest of h. Hypotheses are reduced by one another, definitions first. Each use is recorded as
+cofactor * h, so that a proof is the identity
 
     left - right == sum of cofactor * h,
 

@@ -26,9 +26,7 @@ THREE_SLOTS = (Head("W", (-1, -1, -1), ("n", "n", "n")),)
 
 def isomorphic(one: list[Factor], other: list[Factor]) -> bool:
     """Whether two products differ by the names of summed labels and the order of factors."""
-    return nx.is_isomorphic(
-        incidence(one), incidence(other), node_match=lambda a, b: a["colour"] == b["colour"]
-    )
+    return bool(nx.vf2pp_is_isomorphic(incidence(one), incidence(other), node_label="colour"))
 
 
 def incidence(factors: list[Factor]) -> nx.Graph:
