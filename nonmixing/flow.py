@@ -56,6 +56,15 @@ class GradientFlow:
         self, loss: Any, variables: Sequence[Any], *, setting: Setting | None = None
     ) -> None:
         self._sympy = not isinstance(loss, Expr)
+        if isinstance(variables, str) or hasattr(variables, "shape"):
+            variables = [variables]  # a bare symbol: SymPy's can be iterated over, and is empty
+        if not variables:
+            raise InputError("GradientFlow: no variables; name at least one matrix that moves")
+        if isinstance(loss, str):
+            raise InputError(
+                f"GradientFlow: the loss {loss!r} is text; give a SymPy expression, or put the "
+                "text in a claim file's [flow]"
+            )
         if self._sympy:
             from nonmixing.algebra import sympy_door
 

@@ -8,8 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from nonmixing.algebra.dims import Dim
+from nonmixing.algebra.expand import Expander
+from nonmixing.algebra.expr import subtract
+from nonmixing.algebra.kinds import Kinds
 from nonmixing.algebra.node import Expr
-from nonmixing.algebra.setting import Equation, Setting, Statement, gradient_velocity
+from nonmixing.algebra.setting import (
+    LINEAR_KINDS,
+    Equation,
+    Setting,
+    Statement,
+    gradient_velocity,
+    project,
+)
+from nonmixing.algebra.terms import Table
 from nonmixing.algebra.text import FUNCTIONS, Scope, equation, parse, same_shape, split_equation
 from nonmixing.errors import ClaimFileError, ShapeError
 
@@ -270,8 +281,29 @@ def _expressions(table: TomlTable, scope: Scope, where: str) -> dict[str, Expr]:
         place = f"{where} {name}"
         value = parse(_text(body, place), scope, place)
         same_shape(scope.setting.symbol(name), value, place)
+        _stays_of_kind(name, value, scope.setting, place)
         result[name] = value
+    if "velocity" in where and not result:
+        raise ClaimFileError(f"{where}: it is empty; give each moving matrix its velocity")
     return result
+
+
+def _stays_of_kind(name: str, value: Expr, setting: Setting, where: str) -> None:
+    """Refuse a velocity or an update that leaves the linear kinds of its matrix."""
+    linear = setting.kinds_of(name) & LINEAR_KINDS
+    if not linear:
+        return
+    table = Table()
+    rows, cols = value.shape
+    difference = subtract(value, project(value, linear))
+    labels = (0 if rows == 1 else -1), (0 if cols == 1 else -2)
+    gap = Expander(setting, table).entry(difference, *labels)
+    if table.settle(Kinds(setting, table).impose(gap)):
+        kind = " and ".join(sorted(linear))
+        raise ClaimFileError(
+            f"{where}: it is not {kind}, and {name} is; write its {kind} part, as in sym(...), "
+            "skew(...) or diagpart(...)"
+        )
 
 
 def _statement(entry: object, number: int, scope: Scope, where: str) -> Statement:

@@ -43,6 +43,9 @@ LARGEST_SIZE = 6
 """Largest size that the search for a counterexample goes to, where completeness asks for more."""
 
 
+LARGEST_INTEGER = 100
+"""Largest integer dimension at which matrices are made and multiplied."""
+
 SMALL_SIZE = 3
 """The same for claims whose expanded form may be too large."""
 
@@ -188,6 +191,9 @@ class _Work:
 
     def _by_sizes(self, largest: int) -> _Outcome:
         """What can be said where the sides are no equal index forms."""
+        if self._huge():
+            reason = f"not true for all sizes; integer sizes above {LARGEST_INTEGER} are not tried"
+            return "undecided", "", self.difference, None, reason
         if self.names.integers and not self.statement.assume and self._equal_at_sizes():
             return self._at_sizes()
         found = find_counterexample(self.statement, self.names, largest, self.clock.tick)
@@ -264,6 +270,9 @@ class _Work:
                     self.usable.add(number)
         return tuple(rules)
 
+    def _huge(self) -> bool:
+        return any(size > LARGEST_INTEGER for size in self.names.integers)
+
     # --- integer sizes ----------------------------------------------------------------------------
 
     def _equal_at_sizes(self) -> bool:
@@ -329,6 +338,8 @@ class _Work:
 
     def _random_sizes(self) -> dict[str, int] | None:
         """Small sizes, distinct ones if they are few; None where no matrices of the kinds exist."""
+        if self._huge():
+            return None
         count = len(self.names.dims)
         sides = (self.statement.left, self.statement.right)
         setting = self.statement.setting

@@ -134,6 +134,9 @@ class Kinds:
             powers = dict(mono)
             for number in list(powers):
                 atom = self.table.atom(number)
+                if isinstance(atom, Entry):
+                    self._cancel_entry(powers, number, atom)
+                    continue
                 if not isinstance(atom, Component) or len(atom.key) != 1:
                     continue
                 head, slots = atom.key[0]
@@ -151,6 +154,18 @@ class Kinds:
             kept = tuple((n, e) for n, e in sorted(powers.items()) if e)
             self.table.add_to(result, {kept: value})
         return result
+
+    def _cancel_entry(self, powers: dict[int, int], number: int, entry: Entry) -> None:
+        """The same for single entries on the diagonal."""
+        partner = self.partner.get(entry.matrix)
+        if partner == entry.matrix:
+            powers[number] %= 2
+        elif partner is not None:
+            other = self.table.number(entry._replace(matrix=partner))
+            common = min(powers.get(number, 0), powers.get(other, 0))
+            if common:
+                powers[number] -= common
+                powers[other] -= common
 
     def _cancelled(self, atom: Atom) -> Poly | None:
         """D[i] D^-1[i] = 1 at one label."""

@@ -22,6 +22,8 @@ BOUNDS = (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 6, 9)
 DRAWS = 12
 """Draws at each size of the entries."""
 SHRINK_PASSES = 6
+RIGID_DRAWS = 8
+"""Draws of orthogonal matrices, whose signs are drawn too."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,9 @@ def probably_equal(
 
     Wrong with probability ~ degree / 2^61.
     """
+    rigid = {"orthonormal", "orthogonal"}
+    if any(statement.setting.kinds_of(name) & rigid for name in names.matrices):
+        draws *= RIGID_DRAWS  # these have several components, and a draw meets only one
     for _ in range(draws):
         values = _draw(statement, names, dims, rng, 1, PRIME)
         if values is None:

@@ -47,6 +47,13 @@ class Setting:
     def __post_init__(self) -> None:
         for name, kinds in self.kinds.items():
             _check_kinds(name, kinds, self.matrices.get(name))
+        square = {
+            name: kinds | {"orthogonal"}
+            for name, kinds in self.kinds.items()
+            if "orthonormal" in kinds and self.matrices[name][0] == self.matrices[name][1]
+        }
+        if square:  # a square matrix with orthonormal columns is orthogonal
+            object.__setattr__(self, "kinds", {**self.kinds, **square})
         for name in self.velocity:
             _check_moving(name, self.kinds_of(name))
 
@@ -74,7 +81,18 @@ def _check_kinds(name: str, kinds: frozenset[str], shape: tuple[Dim, Dim] | None
             raise ShapeError(
                 f"kinds: {name} is declared {kind} but is {shape[0]} x {shape[1]}, not square"
             )
+    if "skew" in kinds and kinds & {"symmetric", "diagonal"}:
+        other = ", ".join(sorted(kinds & {"symmetric", "diagonal"}))
+        raise InputError(
+            f"kinds: {name} is declared skew and {other}; only the zero matrix is both, "
+            "so write zeros(n, n) in its place"
+        )
     rows, cols = shape
+    if "skew" in kinds and kinds & {"invertible", "orthogonal"}:
+        if isinstance(rows, int) and rows % 2:
+            raise ShapeError(
+                f"kinds: {name} is {rows} x {rows}; a skew matrix of odd size is singular"
+            )
     if "orthonormal" in kinds and isinstance(rows, int) and isinstance(cols, int) and rows < cols:
         raise ShapeError(
             f"kinds: {name} is {rows} x {cols}; "

@@ -22,7 +22,7 @@ from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction as _El
 from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.dims import Dim, Product
-from nonmixing.algebra.node import Expr
+from nonmixing.algebra.node import INVERSE, Expr
 from nonmixing.algebra.setting import Equation, Setting, Statement
 from nonmixing.algebra.text import same_shape
 from nonmixing.errors import InputError, ShapeError
@@ -48,6 +48,8 @@ class Read:
 
 def norm2(matrix: SymPy) -> SymPy:
     """Squared Frobenius norm of a SymPy matrix expression, as a SymPy expression tr(X^T X)."""
+    if not _is_matrix(matrix):
+        raise InputError(f"norm2: expected a SymPy matrix expression, got {matrix!r:.80}")
     return mx.Trace(matrix.T * matrix)
 
 
@@ -66,7 +68,8 @@ def read(objects: Sequence[SymPy], predicates: Iterable[SymPy] = ()) -> Read:
     Raises:
         InputError: something outside the language, named.
     """
-    sympified: list[SymPy] = [sympy.sympify(item) for item in objects]
+    sympified: list[SymPy] = [_checked(item) for item in objects]
+    _refuse_namesakes(sympified)
     symbols: list[SymPy] = sorted(
         {s for item in sympified for s in item.atoms(MatrixSymbol)}, key=lambda s: s.name
     )
@@ -93,6 +96,30 @@ def read(objects: Sequence[SymPy], predicates: Iterable[SymPy] = ()) -> Read:
         "d" * order + name: (name, order) for name in reader.functions for order in range(5)
     }
     return Read(exprs, dataclasses.replace(setting, functions=functions))
+
+
+def _checked(item: SymPy) -> SymPy:
+    """A SymPy object; what is none is refused."""
+    try:
+        return sympy.sympify(item, strict=True)
+    except (sympy.SympifyError, TypeError, AttributeError):
+        raise InputError(f"expected a SymPy expression, got {item!r:.80}") from None
+
+
+def _refuse_namesakes(objects: Sequence[SymPy]) -> None:
+    """Two different symbols of one name would be taken for one, and some names stand for more."""
+    known: dict[str, SymPy] = {}
+    for item in objects:
+        for symbol in item.atoms(sympy.Symbol, MatrixSymbol):
+            name = str(symbol.name)
+            same = known.setdefault(name, symbol)
+            kind = isinstance(same, MatrixSymbol), isinstance(symbol, MatrixSymbol)
+            if same != symbol and not all(kind):
+                raise InputError(
+                    f"two different symbols are called {name!r}; give each its own name"
+                )
+            if name.endswith(INVERSE) or "#" in name or name[:1].isdigit() or not name.strip():
+                raise InputError(f"the name {name!r} cannot be used here; give it another one")
 
 
 def equation(
@@ -122,6 +149,10 @@ def equation(
         if not isinstance(lhs, sympy.Equality):
             raise InputError(f"prove: expected an equation or two sides, got {lhs}")
         lhs, rhs = lhs.lhs, lhs.rhs
+    if isinstance(assuming, sympy.Basic):
+        assuming = [assuming]
+    if not isinstance(cast("object", assuming), Sequence):
+        raise InputError(f"assuming: expected a list of equations and predicates, got {assuming!r}")
     equations = [item for item in assuming if isinstance(item, sympy.Equality)]
     predicates = [item for item in assuming if not isinstance(item, sympy.Equality | BooleanTrue)]
     flat: list[SymPy] = [lhs, rhs]
@@ -142,8 +173,11 @@ def _kinds(objects: Sequence[SymPy], predicates: Iterable[SymPy]) -> dict[str, f
     kinds: dict[str, set[str]] = {}
     for item in objects:
         for node in sympy.preorder_traversal(item):
-            if isinstance(node, mx.Inverse) and isinstance(node.arg, MatrixSymbol):
-                kinds.setdefault(node.arg.name, set()).add("invertible")
+            inverted = isinstance(node, mx.MatPow) and node.exp.is_negative
+            if isinstance(node, mx.Inverse) or inverted:
+                for symbol in node.args[0].atoms(MatrixSymbol):
+                    if symbol.shape[0] == symbol.shape[1]:
+                        kinds.setdefault(symbol.name, set()).add("invertible")
     for predicate in predicates:
         name = str(getattr(getattr(predicate, "function", None), "name", ""))
         argument: SymPy = getattr(predicate, "arguments", (None,))[0]
@@ -169,6 +203,11 @@ def _dim(dim: SymPy) -> Dim:
     raise InputError(f"a dimension is a symbol or a positive integer, got {dim}")
 
 
+def _decimal(node: SymPy) -> Fraction:
+    """A float as the shortest decimal that gives it back: 0.1 is 1/10."""
+    return Fraction(repr(float(node)) if node._prec <= 53 else str(node))
+
+
 class _Reader:
     """One rule a SymPy class."""
 
@@ -190,7 +229,7 @@ class _Reader:
                 lambda node: ex.symbol(node.name, _dim(node.shape[0]), _dim(node.shape[1])),
             ),
             (sympy.Rational, lambda node: ex.number(Fraction(int(node.p), int(node.q)))),
-            (sympy.Float, lambda node: ex.number(Fraction(str(node)))),
+            (sympy.Float, lambda node: ex.number(_decimal(node))),
             (sympy.Symbol, self._symbol),
             (mx.Identity, lambda node: ex.eye(_dim(node.shape[0]))),
             (mx.ZeroMatrix, lambda node: ex.zeros(_dim(node.shape[0]), _dim(node.shape[1]))),
