@@ -44,14 +44,16 @@ def _folded(
     """The polynomial with a symbol T eliminated through an abbreviation E = ... + T or ... - T."""
     if body.op != "add":
         return None
-    for term in body.args:
+    for place, term in enumerate(body.args):
         sign, inside = (
             (-1, term.args[1])
             if term.op == "scale" and term.args[0] == ex.number(-1)
             else (1, term)
         )
-        others = [other for other in body.args if other is not term]
-        if inside.op != "symbol" or any(_mentions(other, str(inside.data)) for other in others):
+        others = body.args[:place] + body.args[place + 1 :]
+        if inside.op != "symbol" or setting.kinds_of(str(inside.data)) - {"constant"}:
+            continue
+        if any(_mentions(other, str(inside.data)) for other in others):
             continue
         matrices = {**setting.matrices, name: (body.rows, body.cols)}
         wide = dataclasses.replace(setting, matrices=matrices, velocity={}, update={})

@@ -192,17 +192,46 @@ class _Numbers:
             case Reciprocal(items):
                 return int(Arithmetic(PRIME).reciprocal(self.poly(dict(items), at)))
             case Component(key):
-                return sum(self._products(key, at)) % PRIME
+                return self._component(key, at)
 
-    def _products(self, key: Key, at: Mapping[int, int]) -> Iterator[int]:
-        bound = bound_dims(key)
-        for choice in itertools.product(*(range(self.size(dim)) for dim in bound.values())):
-            point = {**at, **dict(zip(bound, choice, strict=True))}
-            product = 1
-            for head, slots in key:
-                factor = self._factor(head, [point[slot] for slot in slots])
-                product = product * factor % PRIME
-            yield product
+    def _component(self, key: Key, at: Mapping[int, int]) -> int:
+        """Value of a component: its labels are summed one after the other."""
+        bound = dict(bound_dims(key))
+        pieces = [self._piece(head, slots, at, bound) for head, slots in key]
+        while bound:
+            # The label that ties the fewest others together goes first.
+            label = min(bound, key=lambda x: len({y for p in pieces if x in p[0] for y in p[0]}))
+            joined = [piece for piece in pieces if label in piece[0]]
+            rest = [piece for piece in pieces if label not in piece[0]]
+            kept = tuple(dict.fromkeys(y for p in joined for y in p[0] if y != label))
+            table: dict[tuple[int, ...], int] = {}
+            for choice in itertools.product(*(range(self.size(bound[y])) for y in kept)):
+                point = dict(zip(kept, choice, strict=True))
+                total = 0
+                for value in range(self.size(bound[label])):
+                    point[label] = value
+                    product = 1
+                    for names, values in joined:
+                        product = product * values[tuple([point[y] for y in names])] % PRIME
+                    total += product
+                table[choice] = total % PRIME
+            del bound[label]
+            pieces = [*rest, (kept, table)]
+        result = 1
+        for _, values in pieces:
+            result = result * values[()] % PRIME
+        return result
+
+    def _piece(
+        self, head: Head, slots: Sequence[int], at: Mapping[int, int], bound: Mapping[int, str]
+    ) -> tuple[tuple[int, ...], dict[tuple[int, ...], int]]:
+        """A factor as a table over its summed labels."""
+        names = tuple(dict.fromkeys(slot for slot in slots if slot >= 0))
+        table: dict[tuple[int, ...], int] = {}
+        for choice in itertools.product(*(range(self.size(bound[y])) for y in names)):
+            point = {**at, **dict(zip(names, choice, strict=True))}
+            table[choice] = self._factor(head, [point[slot] for slot in slots])
+        return names, table
 
     def _factor(self, head: Head, indices: Sequence[int]) -> int:
         applied = self.table.function(head)

@@ -6,10 +6,11 @@ import keyword
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import cast
+from unicodedata import normalize
 
 from nonmixing.algebra.dims import Dim
 from nonmixing.algebra.expand import Expander
-from nonmixing.algebra.expr import subtract
+from nonmixing.algebra.expr import is_zero_literal, subtract, zeros
 from nonmixing.algebra.kinds import Kinds
 from nonmixing.algebra.node import Expr
 from nonmixing.algebra.setting import (
@@ -21,7 +22,15 @@ from nonmixing.algebra.setting import (
     project,
 )
 from nonmixing.algebra.terms import Table
-from nonmixing.algebra.text import FUNCTIONS, Scope, equation, parse, same_shape, split_equation
+from nonmixing.algebra.text import (
+    FUNCTIONS,
+    Scope,
+    dims_named,
+    equation,
+    parse,
+    same_shape,
+    split_equation,
+)
 from nonmixing.errors import ClaimFileError, ShapeError
 
 _SECTIONS = ("matrices", "kinds", "scalars", "functions", "define", "flow", "step", "claim")
@@ -90,7 +99,8 @@ def load_scope(document: TomlTable, where: str) -> Scope:
     kinds = _kinds(_table(document, "kinds", where), where)
     setting = Setting(matrices, kinds, scalars, functions=functions)
     moving, stepping = bool(document.get("flow")), bool(document.get("step"))
-    scope = Scope(setting, {}, moving, stepping)
+    texts = [body for body in _table(document, "define", where).values() if isinstance(body, str)]
+    named = dims_named("; ".join(texts))
     defined: dict[str, Expr] = {}
     for name, body in _table(document, "define", where).items():
         _name(name, where, "define")
@@ -100,10 +110,10 @@ def load_scope(document: TomlTable, where: str) -> Scope:
             )
         defined[name] = parse(
             _text(body, f"{where}: [define] {name}"),
-            Scope(setting, dict(defined), moving, stepping),
+            Scope(setting, dict(defined), moving, stepping, named),
             f"{where}: [define] {name}",
         )
-    scope = Scope(setting, defined, moving, stepping)
+    scope = Scope(setting, defined, moving, stepping, named)
     velocity = _flow(document, scope, where)
     update = _expressions(
         _table(_table(document, "step", where), "update", where), scope, f"{where}: [step.update]"
@@ -118,6 +128,7 @@ def load_scope(document: TomlTable, where: str) -> Scope:
         defined,
         moving,
         stepping,
+        named,
     )
 
 
@@ -161,6 +172,11 @@ def _name(name: str, where: str, section: str) -> str:
         raise ClaimFileError(
             f"{where}: [{section}] {name!r} is not a name; "
             "use letters, digits and _, no Python keyword"
+        )
+    if normalize("NFKC", name) != name:
+        raise ClaimFileError(
+            f"{where}: [{section}] {name!r} has a character that Python takes for another one; "
+            f"write {normalize('NFKC', name)!r}"
         )
     if name in FUNCTIONS:
         raise ClaimFileError(
@@ -280,7 +296,10 @@ def _expressions(table: TomlTable, scope: Scope, where: str) -> dict[str, Expr]:
         _variable(name, scope, where)
         place = f"{where} {name}"
         value = parse(_text(body, place), scope, place)
-        same_shape(scope.setting.symbol(name), value, place)
+        symbol = scope.setting.symbol(name)
+        same_shape(symbol, value, place)
+        if is_zero_literal(value):
+            value = zeros(symbol.rows, symbol.cols)
         _stays_of_kind(name, value, scope.setting, place)
         result[name] = value
     if "velocity" in where and not result:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,19 +33,25 @@ from nonmixing.algebra.node import Expr, terms_bound
 from nonmixing.algebra.readback import ROW, Reader
 from nonmixing.algebra.refute import Counterexample, find_counterexample, probably_equal
 from nonmixing.algebra.sampling import feasible
-from nonmixing.algebra.setting import Statement, names_of, walk
+from nonmixing.algebra.setting import Setting, Statement, names_of, walk
 from nonmixing.algebra.terms import MAX_TERMS, Component, Poly, Table, TooLarge
 from nonmixing.errors import Disagreement, InputError
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds after which a decision is given up as undecided."""
 
+DEPTH = 12_000
+"""Recursion limit of a decision: products of hundreds of factors are deep."""
+
 LARGEST_SIZE = 6
 """Largest size that the search for a counterexample goes to, where completeness asks for more."""
 
 
-LARGEST_INTEGER = 100
-"""Largest integer dimension at which matrices are made and multiplied."""
+LARGEST_SIZES = {1: 16, 2: 10, 3: 7}
+"""The same where there are few dimensions, and so few combinations of sizes."""
+
+MOST_WORK = 3_000_000
+"""Most multiplications of one evaluation at integer sizes."""
 
 SMALL_SIZE = 3
 """The same for claims whose expanded form may be too large."""
@@ -108,10 +115,18 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
     start = time.perf_counter()
     clock = _Clock(start, timeout)
     work = _Work(statement, clock)
+    limit = sys.getrecursionlimit()
     try:
+        sys.setrecursionlimit(max(limit, DEPTH))
         verdict, scope, difference, counterexample, reason = work.run()
     except InputError as error:
         raise type(error)(f"claim {statement.id!r}: {error}") from None
+    except ValueError as error:
+        if "digits" not in str(error):
+            raise
+        # Python does not write integers of more than 4300 digits.
+        message = f"claim {statement.id!r}: a number has over 4300 digits; write it as a scalar"
+        raise InputError(message) from None
     except TimeIsUp:
         verdict, scope, counterexample = "undecided", "", None
         difference, reason = (
@@ -121,6 +136,8 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
     except RecursionError:
         verdict, scope, counterexample, difference = "undecided", "", None, ""
         reason = "the expression is nested too deeply; split the claim into smaller ones"
+    finally:
+        sys.setrecursionlimit(limit)
     seconds = time.perf_counter() - start
     return Decision(
         statement.id,
@@ -173,7 +190,8 @@ class _Work:
             # Expanding may be long, and in vain; a false claim of this kind is refuted before that.
             found = find_counterexample(self.statement, self.names, SMALL_SIZE, self.clock.tick)
             if found is not None:
-                return "refuted", _already(found), "", found, ""
+                written = f"{self.statement.left_text} - ({self.statement.right_text})"
+                return "refuted", _already(found), written, found, ""
         try:
             cells = self._reduced(Expander(self.statement.setting, self.table))
         except TooLarge as error:
@@ -192,14 +210,18 @@ class _Work:
     def _by_sizes(self, largest: int) -> _Outcome:
         """What can be said where the sides are no equal index forms."""
         if self._huge():
-            reason = f"not true for all sizes; integer sizes above {LARGEST_INTEGER} are not tried"
+            reason = "not true for all sizes; these integer sizes are too large to be tried"
             return "undecided", "", self.difference, None, reason
+        reason = ""
         if self.names.integers and not self.statement.assume and self._equal_at_sizes():
-            return self._at_sizes()
+            outcome = self._at_sizes()
+            if outcome[0] == "proved":
+                return outcome
+            reason = outcome[-1]
         found = find_counterexample(self.statement, self.names, largest, self.clock.tick)
         if found is not None:
             return "refuted", _already(found), self.difference, found, ""
-        return "undecided", "", self.difference, None, self._why_undecided(largest)
+        return "undecided", "", self.difference, None, reason or self._why_undecided(largest)
 
     # --- forms ------------------------------------------------------------------------------------
 
@@ -271,7 +293,11 @@ class _Work:
         return tuple(rules)
 
     def _huge(self) -> bool:
-        return any(size > LARGEST_INTEGER for size in self.names.integers)
+        """Whether one evaluation at the integer sizes takes too long."""
+        sizes = dict.fromkeys(self.names.dims, 2)
+        sides = (self.statement.left, self.statement.right)
+        nodes = {node for side in sides for node in walk(side, self.statement.setting)}
+        return sum(_multiplications(node, sizes) for node in nodes) > MOST_WORK
 
     # --- integer sizes ----------------------------------------------------------------------------
 
@@ -280,13 +306,15 @@ class _Work:
 
         Symbolic sizes are 1 to 3.
         """
+        tried = 0
         for size in (1, 2, 3):
             sizes = {dim: size + i % 2 for i, dim in enumerate(self.names.dims)}
             if feasible(self.statement.setting, self.names, sizes):
                 self.clock.tick()
+                tried += 1
                 if not probably_equal(self.statement, self.names, sizes, self.rng):
                     return False
-        return True
+        return tried > 0
 
     def _at_sizes(self) -> _Outcome:
         """Expand the entries along integer dimensions and compare them one by one."""
@@ -413,7 +441,7 @@ class _Work:
                 else:
                     labels += exponent
             most = max(most, labels)
-        return min(most, LARGEST_SIZE)
+        return min(most, LARGEST_SIZES.get(len(self.names.dims), LARGEST_SIZE))
 
     def _why_undecided(self, largest: int) -> str:
         if not self.usable.issuperset(range(len(self.statement.assume))):
@@ -434,6 +462,17 @@ def _cells(expander: Expander, shape: tuple[Dim, Dim]) -> Iterator[tuple[Index, 
     for r in expander.indices(rows, ROW):
         for c in expander.indices(cols, ROW - dims.width(rows)):
             yield r, c
+
+
+def _multiplications(expr: Expr, sizes: Mapping[str, int]) -> int:
+    """About how many multiplications an operation takes."""
+    rows, cols = (dims.size(dim, sizes) for dim in expr.shape)
+    if expr.op == "matmul":
+        return rows * cols * dims.size(expr.args[0].cols, sizes)
+    if expr.op == "grad":  # one evaluation of what is differentiated for each entry
+        inside = (node for node in walk(expr.args[0], Setting()))
+        return rows * cols * (1 + sum(_multiplications(node, sizes) for node in inside))
+    return rows * cols
 
 
 def _already(found: Counterexample) -> str:

@@ -124,7 +124,7 @@ class Expander:
                 return table.power(self.entry(args[0], r, c), _integer(expr))
             case "reciprocal":
                 divisor = self.entry(args[0], 0, 0)
-                if not divisor:
+                if not table.clear_denominators(divisor):
                     raise InputError(f"cannot divide by {ex.spell(args[0])}: it is identically 0")
                 return table.reciprocal(divisor)
             case "T":

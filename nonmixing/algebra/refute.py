@@ -17,7 +17,7 @@ from nonmixing.algebra.terms import exact
 
 Tick = Callable[[], None]
 
-BOUNDS = (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 6, 9)
+BOUNDS = (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 6, 9, 20, 100)
 """Sizes of the entries tried, in order."""
 DRAWS = 12
 """Draws at each size of the entries."""

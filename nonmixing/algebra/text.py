@@ -6,9 +6,10 @@ Through Python's `ast` and a whitelist: nothing is ever evaluated.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NoReturn
 
@@ -72,14 +73,14 @@ class Scope:
     defined: Mapping[str, Expr]
     moving: bool = False
     stepping: bool = False
+    named: frozenset[str] = frozenset()
 
     @property
     def dims(self) -> frozenset[str]:
-        """Symbolic dimensions of the declared matrices."""
+        """Symbolic dimensions: of the declared matrices, and of eye, ones and zeros."""
         shapes = self.setting.matrices.values()
-        return frozenset(
-            symbol for shape in shapes for dim in shape for symbol in dims.symbols(dim)
-        )
+        declared = (symbol for shape in shapes for dim in shape for symbol in dims.symbols(dim))
+        return self.named.union(declared)
 
 
 def parse(text: str, scope: Scope, where: str) -> Expr:
@@ -102,7 +103,16 @@ def parse(text: str, scope: Scope, where: str) -> Expr:
     try:
         # A sum of thousands of terms is deep for Python's parser; what it recurses in is C.
         sys.setrecursionlimit(max(limit, PARSER_DEPTH))
-        tree = ast.parse(text.strip(), mode="eval")
+        # In brackets, so that an expression may go over several lines.
+        source = f"({text.strip()}\n)"
+        if not re.sub(r"#[^\n]*", "", text).strip():
+            raise InputError(f"{where}: cannot read {_short(text)}: there is no expression")
+        if _closes_early(text):
+            raise InputError(f"{where}: cannot read {_short(text)}: unmatched ')'")
+        tree = ast.parse(source, mode="eval")
+        return _Reader(scope, where, source).read(tree.body)
+    except InputError:
+        raise
     except SyntaxError as error:
         raise InputError(
             f"{where}: cannot read {_short(text)}: {error.msg} (column {error.offset})"
@@ -114,7 +124,26 @@ def parse(text: str, scope: Scope, where: str) -> Expr:
         ) from None
     finally:
         sys.setrecursionlimit(limit)
-    return _Reader(scope, where, text.strip()).read(tree.body)
+
+
+def _closes_early(text: str) -> bool:
+    """Whether a bracket closes that was not opened, so that the outer ones would be torn apart."""
+    depth = 0
+    for character in re.sub(r"#[^\n]*", "", text):
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return True
+    return False
+
+
+_SHAPES = re.compile(r"\b(?:eye|ones|zeros)\(([^()]*)\)")
+
+
+def dims_named(text: str) -> frozenset[str]:
+    """The names that stand as dimensions of eye, ones and zeros in a text."""
+    return frozenset(
+        name for inside in _SHAPES.findall(text) for name in re.findall(r"[^\W\d]\w*", inside)
+    )
 
 
 def split_equation(text: str, where: str) -> tuple[str, str]:
@@ -131,6 +160,7 @@ def split_equation(text: str, where: str) -> tuple[str, str]:
 def equation(text: str, scope: Scope, where: str) -> tuple[Expr, Expr]:
     """Read `left == right`; the shapes must agree, or a side be the literal 0."""
     left_text, right_text = split_equation(text, where)
+    scope = replace(scope, named=scope.named | dims_named(text))
     left, right = parse(left_text, scope, where), parse(right_text, scope, where)
     same_shape(left, right, where)
     return left, right

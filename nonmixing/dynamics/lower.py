@@ -56,12 +56,16 @@ def lower(flow: GradientFlow, parameters: Mapping[str, Array | float]) -> Veloci
             f"not in the loss: {', '.join(unknown) or 'none'}"
         )
     fixed = {
-        name: np.atleast_2d(np.asarray(value, dtype=np.float64))
-        for name, value in parameters.items()
+        name: np.atleast_2d(np.array(value, dtype=np.float64)) for name, value in parameters.items()
     }
     programs: dict[tuple[tuple[int, ...], ...], _Program] = {}
 
     def velocity(state: Sequence[Array]) -> tuple[Array, ...]:
+        if len(state) != len(flow.variables):
+            raise ShapeError(
+                f"state: got {len(state)} arrays; expected {len(flow.variables)}, for "
+                f"{', '.join(flow.variables)}"
+            )
         shapes = tuple(value.shape for value in state)
         program = programs.get(shapes)
         if program is None:
