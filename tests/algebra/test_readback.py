@@ -77,8 +77,8 @@ def test_random_texts_survive_printing() -> None:
 
 
 LONGER = pytest.mark.xfail(
-    reason="true, but longer than need be: diagonal matrices are read back as diag(L @ ones(n, 1)), "
-    "sums of entries as products with ones, and divisors in a normal form"
+    reason="true, but longer than need be: a diagonal matrix is read back as diag(L @ ones(n, 1)), "
+    "a sum of entries as a product with ones, a divisor in a normal form"
 )
 
 DIFFERENCES = [
