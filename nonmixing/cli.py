@@ -80,6 +80,8 @@ def verify(
             tried = mutation.score(paths, watch)
         print("\n".join(mutation.lines(tried)))
         raise typer.Exit(1 if any(item.outcome == "undecided" for item in tried) else 0)
+    if json is not None and (json.is_dir() or not json.parent.is_dir()):
+        raise InputError(f"--json: {json} cannot be written; give a file in a folder that exists")
     _make_folder(out)
     saved = out / "ledger.json"
     try:
@@ -160,6 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: what follows the command's name; the process's own if None.
     """
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] # closed by the shell
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without some symbol shows `?` for it
             stream.reconfigure(errors="replace")
@@ -183,6 +187,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone; the null device keeps the interpreter's last flush quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as problem:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _complain(f"the output cannot be written: {problem.strerror}", BAD_INPUT)
     if code == INTERRUPTED:
         return _complain("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0

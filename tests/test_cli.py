@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from conftest import FALSE, TRUE, Done
+from conftest import FALSE, TRUE, Command, Done
 
 from nonmixing import ledger
 
@@ -224,6 +225,7 @@ def test_an_interrupt_leaves_what_was_finished(proofs, tmp_path):
     place = proofs("P1")
     (place / "S9.py").write_text("""
 import time
+from pathlib import Path
 from nonmixing.claim import Claim, Experiment
 
 def wait(quick):
@@ -283,3 +285,28 @@ def test_help_and_version(process):
         assert name in bare.stdout
         assert name in asked.stdout
     assert process("--version").stdout.startswith("nonmixing ")
+
+
+def test_a_full_device_is_one_line(tmp_path: Path) -> None:
+    device = Path("/dev/full")
+    if not device.exists():
+        pytest.skip("there is no /dev/full here")
+    with device.open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "nonmixing", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_results_that_cannot_be_written_are_refused_before_the_run(command: Command) -> None:
+    done = command("verify", "F8", "--json", "nowhere/results.json")
+    assert done.returncode == 2
+    assert "--json" in done.stderr
+    assert done.stdout == ""

@@ -593,3 +593,10 @@ def test_a_start_of_the_wrong_shape_is_refused() -> None:
     start = aligned(BilinearProblem(np.ones((2, 3))), 0.1)
     with pytest.raises(ShapeError, match=r"start: .* 2 and 3 rows; 3 and 2 are expected"):
         solve(BilinearProblem(np.ones((3, 2))), start, [0.0])
+
+
+def test_times_that_would_take_for_ever_are_refused() -> None:
+    problem = BilinearProblem(np.diag([2.0, 1.0]))
+    start = balanced(problem, scale=0.1, width=2, seed=0)
+    with pytest.raises(InputError, match=r"times: the last is 1e\+300"):
+        solve(problem, start, [0.0, 1e300])

@@ -337,8 +337,8 @@ def _statement(entry: object, number: int, scope: Scope, where: str) -> Statemen
                 "a claim takes id, says, assume, title, source, expect"
             )
     name = table.get("id", f"claim-{number}")
-    if not isinstance(name, str) or not name.strip():
-        raise ClaimFileError(f"{place}: id must be a non-empty string, got {name!r}")
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise ClaimFileError(f"{place}: id must be a line of printable text, got {name!r}")
     place = f"{where}: claim {name!r}"
     says = table.get("says")
     if not isinstance(says, str):

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 
 from nonmixing.dynamics.trajectory import Trajectory, flow_times
-from nonmixing.errors import NoClosedForm
+from nonmixing.errors import InputError, NoClosedForm
 from nonmixing.problem import Array, BilinearProblem, Factors
 
 ALIGNED_UNITS: Final = 8
@@ -33,6 +33,9 @@ BALANCED_UNITS: Final = 256
 """The same when a start is held to be balanced. Fresh starts are within one unit; states that a
 flow has carried have more, as rounding grows with the modes. Nothing larger is let through: the
 flow amplifies an imbalance without bound, and it would be neglected silently."""
+
+MOST_HOPS: Final = 100_000
+"""The most such evaluations between two times."""
 
 LONGEST_HOP: Final = 300.0
 """The most e-folds of the fastest mode in one evaluation; e^300, squared, is far from overflow."""
@@ -255,6 +258,11 @@ def _balanced_flow(
         ]
     )
     longest = LONGEST_HOP / values[0] if values[0] > 0 else np.inf
+    if times[-1] > MOST_HOPS * longest:
+        raise InputError(
+            f"times: the last is {times[-1]:.3g}, which takes over {MOST_HOPS} evaluations for "
+            f"this target; end at {MOST_HOPS * longest:.3g} or before"
+        )
     U = np.empty((len(times), problem.shape[0], rows.shape[1]))
     V = np.empty((len(times), problem.shape[1], rows.shape[1]))
     since = 0.0
