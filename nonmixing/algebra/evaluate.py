@@ -68,6 +68,10 @@ class Arithmetic:
         assert self.prime is not None
         return x.numerator * pow(x.denominator, -1, self.prime) % self.prime
 
+    def product(self, a: Rows, b: Rows) -> Rows:
+        """Matrix product."""
+        return self.rows(_matmul(a, b))
+
     def reciprocal(self, x: Number) -> Number:
         """1 / x."""
         if x == 0:
@@ -192,11 +196,6 @@ class Evaluator:
         value = self._value(expr, self._root)
         assert not isinstance(value, Dual)
         return value
-
-    @staticmethod
-    def inverse_of(value: Rows) -> Rows:
-        """Inverse of a rational matrix; raises `Undefined` if it is singular."""
-        return Arithmetic().inverse(value)
 
     def size(self, dim: Dim) -> int:
         """A dimension's size here."""
@@ -372,8 +371,12 @@ class Evaluator:
         if not isinstance(a, Dual):
             return self.ring.inverse(a) if given is None else given
         value = self._inverse(a.value, given)
-        inner = self._bilinear(_matmul, value, self._bilinear(_matmul, a.tangent, value))
-        return Dual(a.level, value, self._bilinear(_scale, ((-1,),), inner))
+        return Dual(a.level, value, self._inverse_slope(value, a.tangent))
+
+    def _inverse_slope(self, value: Value, tangent: Value) -> Value:
+        """d(X^-1) = -X^-1 dX X^-1, given X^-1 and dX."""
+        inner = self._bilinear(_matmul, value, self._bilinear(_matmul, tangent, value))
+        return self._bilinear(_scale, ((-1,),), inner)
 
     # --- derivatives and steps --------------------------------------------------------------------
 
@@ -473,9 +476,7 @@ class Evaluator:
                 )
                 return self._bilinear(_elementwise, slope, inside)
             case "inv" | "reciprocal":
-                value = self._value(expr, state)
-                inner = self._bilinear(_matmul, value, self._bilinear(_matmul, inside, value))
-                return self._bilinear(_scale, ((-1,),), inner)
+                return self._inverse_slope(self._value(expr, state), inside)
             case op:
                 raise TypeError(f"no tangent rule for {op!r}")
 

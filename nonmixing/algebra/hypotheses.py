@@ -47,6 +47,10 @@ Plain = tuple[tuple[int, int], ...]
 """Atoms that are no components (scalars, dimensions, entries), with their exponents."""
 
 
+Weight = tuple[tuple[int, int], tuple[str, ...], tuple[Factor, ...]]
+"""What terms are ordered by; see `_weight`."""
+
+
 @dataclass(frozen=True)
 class Lead:
     """A leading term: its factors, labels below 0 being the equation's indices, and its scalars."""
@@ -121,20 +125,20 @@ def orient(
     """
     wanted = {label for label, _ in labels}
     if eliminate is not None:
-        equation_names = [_flat(table, mono)[0] for mono in equation]
-        for mono, factors in zip(equation, equation_names, strict=True):
+        for mono, value in equation.items():
+            factors = _flat(table, mono)[0]
             if [head.name for head, _ in factors] == [eliminate]:
-                lead = Lead(tuple(factors), (), Fraction(equation[mono]))
+                lead = Lead(tuple(factors), (), Fraction(value))
                 return Rule(number, lead, equation, row, col, tuple(labels), origin)
-    best: tuple[tuple[object, ...], Lead] | None = None
-    highest: tuple[object, ...] | None = None
+    best: tuple[Weight, Lead] | None = None
+    highest: Weight | None = None
     for mono, value in equation.items():
         factors, plain, pure = _flat(table, mono)
         weight = _weight(table, factors, plain)
-        if highest is None or weight[:2] > highest[:2]:  # type: ignore[operator]
+        if highest is None or weight[:2] > highest[:2]:
             highest = weight
         present = {label for _, slots in factors for label in slots if label < 0}
-        if pure and present == wanted and (best is None or weight > best[0]):  # type: ignore[operator]
+        if pure and present == wanted and (best is None or weight > best[0]):
             best = weight, Lead(tuple(factors), plain, Fraction(value))
     if best is None or highest is None or best[0][:2] != highest[:2]:
         return None
@@ -181,7 +185,7 @@ def _flat(table: Table, mono: Monomial) -> tuple[list[Factor], Plain, bool]:
     return factors, tuple(plain), pure
 
 
-def _weight(table: Table, factors: Sequence[Factor], plain: Plain) -> tuple[object, ...]:
+def _weight(table: Table, factors: Sequence[Factor], plain: Plain) -> Weight:
     """Orders terms: factors, those with two labels first; then names, later ones more; then form.
 
     All but the last are additive, so that a rule that lowers them does so in every surrounding.
@@ -210,8 +214,7 @@ def complete(table: Table, rules: Sequence[Rule], impose: Impose, tick: Tick) ->
                 continue
             origin = (*gap.uses, *(_negative(table, use) for use in reduced.uses))
             # Over the overlap's two ends, -1 and -2.
-            labels = [(label, dim) for label, dim in gap.labels]
-            new = orient(table, remainder, -1, -2, labels, -1, origin)
+            new = orient(table, remainder, -1, -2, gap.labels, -1, origin)
             if new is None or len(new.lead.factors) > MAX_LEAD or len(done) >= MAX_RULES:
                 continue
             pairs += [(len(done), k) for k in range(len(done) + 1)]
@@ -367,10 +370,10 @@ def _first_use(
     """A use of a rule that does away with a term: the use, and cofactor * h under the kinds."""
     factors, plain, _ = _flat(table, mono)
     have = dict(plain)
-    names = [head for head, _ in factors]
+    heads = {head for head, _ in factors}
     for rule in rules:
         lead = rule.lead
-        if any(names.count(head) < 1 for head, _ in lead.factors):
+        if any(head not in heads for head, _ in lead.factors):
             continue
         if any(have.get(number, 0) < exponent for number, exponent in lead.plain):
             continue

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.evaluate import PRIME, Evaluator, Number, Rows, Undefined
+from nonmixing.algebra.evaluate import PRIME, Arithmetic, Evaluator, Number, Rows, Undefined
 from nonmixing.algebra.node import Expr
 from nonmixing.algebra.sampling import feasible, sample
 from nonmixing.algebra.setting import Equation, Names, Statement
@@ -241,7 +241,7 @@ def _with_entry(
     changed = tuple(map(tuple, rows))
     if "invertible" in kinds:
         try:
-            Evaluator.inverse_of(changed)
+            Arithmetic().inverse(changed)
         except Undefined:
             return None
     return {**values, name: changed}

@@ -140,7 +140,9 @@ class _Draw:
         square = self._orthogonal(rows)
         if kinds & {"symmetric", "skew"}:
             core = self._core(rows, kinds)
-            return self._product(self._product(square, core), tuple(zip(*square, strict=True)))
+            return self.ring.product(
+                self.ring.product(square, core), tuple(zip(*square, strict=True))
+            )
         return tuple(row[:cols] for row in square)
 
     def _core(self, n: int, kinds: frozenset[str]) -> Rows:
@@ -176,13 +178,7 @@ class _Draw:
             [[(i == j) - x for j, x in enumerate(row)] for i, row in enumerate(skew)]
         )
         signs = [self.rng.choice((-1, 1)) for _ in range(n)]
-        turned = self._product(minus, self.ring.inverse(plus))
+        turned = self.ring.product(minus, self.ring.inverse(plus))
         return self.ring.rows(
             [[sign * x for sign, x in zip(signs, row, strict=True)] for row in turned]
-        )
-
-    def _product(self, a: Rows, b: Rows) -> Rows:
-        columns = list(zip(*b, strict=True))
-        return self.ring.rows(
-            [[sum(x * y for x, y in zip(row, col, strict=True)) for col in columns] for row in a]
         )
