@@ -7,64 +7,29 @@ constant, where the target is the cross-moment of outputs and inputs.
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nonmixing.arrays import Array as Array
+from nonmixing.arrays import real_array as real_array
+from nonmixing.arrays import whole_number
 from nonmixing.errors import InputError, ShapeError
-
-Array: TypeAlias = NDArray[np.float64]
+from nonmixing.parameterisation import Parameterisation, absorbed
+from nonmixing.target import Target, TargetSVD, leading_signs, read_target, singular_factors
 
 WHITENED_TOLERANCE: Final = 1e-8
 """What still counts as whitened, and the relative size below which a direction of the inputs counts
 as absent: the square root of float64's resolution. In a second moment, which is a square, anything
 smaller is lost in rounding."""
 
-
-def real_array(name: str, value: ArrayLike, axes: int) -> Array:
-    """The value as a read-only float64 array, checked.
-
-    Args:
-        name: What the caller calls it; the error message begins with it.
-        value: Anything NumPy can read as numbers.
-        axes: The number of axes it must have.
-
-    Returns:
-        A read-only copy.
-
-    Raises:
-        InputError: Not numbers, not real, not finite, or empty.
-        ShapeError: Another number of axes.
-    """
-    try:
-        raw = np.asarray(value)
-        if np.iscomplexobj(raw):
-            raise TypeError("the numbers are complex")
-        array = np.array(raw, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(
-            f"{name}: real numbers are expected ({reason}); pass a NumPy array of them"
-        ) from error
-    if array.ndim != axes:
-        raise ShapeError(
-            f"{name}: got shape {array.shape}, {array.ndim} axes; {axes} are expected, reshape it"
-        )
-    if array.size == 0:
-        raise InputError(f"{name}: empty, shape {array.shape}; every dimension must be at least 1")
-    bad = ~np.isfinite(array)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise InputError(
-            f"{name}: entry {where} is {array[where]}; finite numbers are expected, "
-            f"remove or replace the {int(bad.sum())} that are not"
-        )
-    array.setflags(write=False)
-    return array
+SYMMETRIC_TOLERANCE: Final = 1e-12
+"""How far a tied model's target may be from its transpose, relative to its largest entry: rounding
+of a product that makes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,39 +54,63 @@ class Samples:
         return len(self.inputs)
 
 
-@dataclass(frozen=True, eq=False)
-class TargetSVD:
-    """The target as P diag(s) Rᵀ: `P` (m, k), `s` (k,) falling, `R` (n, k), with k = min(m, n)."""
+class _TargetField:
+    """The field `target`: what was given goes in, the matrix (m, n) comes out.
 
-    P: Array
-    s: Array
-    R: Array
+    A target in factors is multiplied out when it is first asked for, and never before.
+    """
 
-    def modes(self, operator: Array) -> Array:
-        """The interaction matrix C = Pᵀ Q R (k, k) of an operator Q (m, n)."""
-        return self.P.T @ operator @ self.R
+    def __get__(self, problem: BilinearProblem | None, owner: object = None) -> Array:
+        if problem is None:
+            raise AttributeError("target has no default")  # what tells a dataclass that it must come
+        known = vars(problem)
+        if "_dense" not in known:
+            known["_dense"] = known["_held"].operator
+            known["_dense"].setflags(write=False)
+        return known["_dense"]
+
+    def __set__(self, problem: BilinearProblem, value: Target) -> None:
+        vars(problem)["_held"] = value
 
 
 @dataclass(frozen=True, eq=False)
 class BilinearProblem:
-    """The loss ½‖U Vᵀ − target‖²_F.
+    """The loss ½‖Q − target‖²_F of an operator Q = U Vᵀ, or another parameterisation and its loss.
 
     Attributes:
-        target: Shape (m, n).
+        target: Shape (m, n). It may come as an array; as factors (P (m, k), s (k,), R (n, k)), a
+            tuple, the target being P diag(s) Rᵀ; or, with `rank`, as a SciPy `LinearOperator`.
+            Other than an array, it is multiplied out only if this attribute is read.
         samples: The data behind the target, where there are any: what a network is trained on.
+        rank: The rank of a target that is a `LinearOperator`.
+        decay: The weight decay λ, at least 0: the loss has (λ/2)‖X‖²_F more for each variable X.
+        rates: The learning rates of the variables, in order, positive: X' = −η_X ∂L/∂X.
+        parameterisation: What the variables are, and the loss; `absorbed()` by default.
     """
 
-    target: Array
+    target: _TargetField = _TargetField()  # noqa: RUF009, a descriptor, not a shared default
     samples: Samples | None = None
+    rank: InitVar[int | None] = field(default=None, kw_only=True)
+    decay: float = field(default=0.0, kw_only=True)
+    rates: tuple[float, ...] = field(default=(), kw_only=True)
+    parameterisation: Parameterisation = field(default_factory=absorbed, kw_only=True)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, rank: int | None) -> None:
         """Check the arrays and keep read-only copies."""
-        object.__setattr__(self, "target", real_array("target", self.target, 2))
+        held = read_target(vars(self)["_held"], rank)
+        vars(self)["_held"] = held
+        if isinstance(held, np.ndarray):
+            vars(self)["_dense"] = held
+        object.__setattr__(self, "decay", _decay(self.decay))
+        object.__setattr__(self, "rates", _rates(self.rates, self.parameterisation))
+        self.parameterisation.check_target(self.shape)
+        if "T" in self.parameterisation.symmetric:
+            _check_symmetric(held)
         if self.samples is not None:
             expected = (self.samples.outputs.shape[1], self.samples.inputs.shape[1])
-            if self.target.shape != expected:
+            if self.shape != expected:
                 raise ShapeError(
-                    f"target: got shape {self.target.shape}; {expected} is expected for samples "
+                    f"target: got shape {self.shape}; {expected} is expected for samples "
                     f"with {expected[0]} outputs and {expected[1]} inputs"
                 )
 
@@ -155,21 +144,61 @@ class BilinearProblem:
     @property
     def shape(self) -> tuple[int, int]:
         """(m, n)."""
-        return self.target.shape[0], self.target.shape[1]
+        held: Array | TargetSVD = vars(self)["_held"]
+        return held.shape[0], held.shape[1]
+
+    @property
+    def factored(self) -> bool:
+        """Whether the target is held as factors, and not as an array."""
+        return isinstance(vars(self)["_held"], TargetSVD)
 
     @cached_property
     def svd(self) -> TargetSVD:
         """The target's thin singular value decomposition, the same on every call.
 
         In each pair the first entry of p_i that is as large as any in it (to 1e-8) is positive.
-        Inside a group of equal singular values the basis is one choice of many.
+        Inside a group of equal singular values the basis is one choice of many. For an array there
+        are min(m, n) modes; for a target in factors as many as there are factors.
         """
-        left, values, right = np.linalg.svd(self.target, full_matrices=False)
-        signs = _leading_signs(left)
-        parts = (left * signs, values, right.T * signs)
-        for part in parts:
-            part.setflags(write=False)
-        return TargetSVD(*parts)
+        held: Array | TargetSVD = vars(self)["_held"]
+        return held if isinstance(held, TargetSVD) else singular_factors(held)
+
+
+    def variables(self, state: State) -> dict[str, Array]:
+        """A state as the parameterisation's variables, in order, each of two axes, checked.
+
+        Args:
+            state: `Factors`, where there are two variables with Q = U Vᵀ up to a gate; a mapping
+                from the variables' names to arrays in any case. A column may have one axis.
+
+        Raises:
+            InputError: Not finite real numbers, a name that is missing or unknown.
+            ShapeError: Shapes that do not fit each other or the target.
+        """
+        model = self.parameterisation
+        if isinstance(state, Factors):
+            state.check(self)
+            found = dict(zip(model.variables, (state.U, state.V), strict=True))
+        else:
+            if set(state) != set(model.variables):
+                raise InputError(
+                    f"start: got {', '.join(map(str, state)) or 'no variables'}; "
+                    f"{', '.join(model.variables)} are expected for {model.name}"
+                )
+            found = {
+                name: _two_axes(name, state[name], shape) for name, shape in model.variables.items()
+            }
+        model.check_shapes({name: array.shape for name, array in found.items()}, self.shape)
+        return found
+
+    def state(self, variables: Mapping[str, Array]) -> State:
+        """The state that these variables (of two axes each) are; the inverse of `variables`."""
+        if self.parameterisation.two_factors:
+            return Factors(variables["U"], variables["V"])
+        return {
+            name: variables[name][:, 0] if shape[1] == "1" else variables[name]
+            for name, shape in self.parameterisation.variables.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,13 +238,24 @@ class Factors:
 
         Raises:
             ShapeError: U must have the target's m rows, V its n.
+            InputError: The problem's variables are not two such factors.
         """
+        model = problem.parameterisation
+        if [shape[1] for shape in model.variables.values()] != ["r", "r"]:
+            raise InputError(
+                f"start: got Factors; a mapping with {', '.join(model.variables)} is expected for "
+                f"{model.name}"
+            )
         rows = (len(self.U), len(self.V))
         if rows != problem.shape:
             raise ShapeError(
                 f"start: U and V have {rows[0]} and {rows[1]} rows; {problem.shape[0]} and "
                 f"{problem.shape[1]} are expected for a target of shape {problem.shape}"
             )
+
+
+State: TypeAlias = Factors | Mapping[str, Array]
+"""What moves: `Factors`, or the variables of a parameterisation by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +294,7 @@ def whiten(inputs: ArrayLike, tolerance: float = WHITENED_TOLERANCE) -> Whitenin
     if not support.any():
         raise InputError("inputs: all entries are zero; there is no direction to whiten")
     basis = right[support].T
-    signs = _leading_signs(basis)
+    signs = leading_signs(basis)
     root = np.sqrt(len(matrix))
     return Whitening(
         data=root * left[:, support] * signs,
@@ -349,7 +389,7 @@ def random_stream(seed: int, *path: int) -> np.random.Generator:
     Raises:
         InputError: The seed is not a whole number of at least 0.
     """
-    return np.random.default_rng([_whole("seed", seed, 0), *path])
+    return np.random.default_rng([whole_number("seed", seed, 0), *path])
 
 
 def checked_width(width: int) -> int:
@@ -358,18 +398,51 @@ def checked_width(width: int) -> int:
     Raises:
         InputError: It is not.
     """
-    return _whole("width", width, 1)
+    return whole_number("width", width, 1)
 
 
-def _whole(name: str, value: int, least: int) -> int:
-    """The value as an int, if it is a whole number of at least `least`."""
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        whole = least - 1
-    if whole < least:
-        raise InputError(f"{name}: got {value!r}; a whole number of at least {least} is expected")
-    return whole
+def _decay(decay: float) -> float:
+    """The weight decay, if it is a finite number of at least 0."""
+    value = float(real_array("decay", np.atleast_1d(np.asarray(decay)), 1)[0])
+    if value < 0:
+        raise InputError(f"decay: got {value:.6g}; a number of at least 0 is expected")
+    return value
+
+
+def _rates(rates: Sequence[float], parameterisation: Parameterisation) -> tuple[float, ...]:
+    """The learning rates, one a variable, if they are positive and finite; 1 where none is given."""
+    names = tuple(parameterisation.variables)
+    if not len(rates):
+        return (1.0,) * len(names)
+    values = real_array("rates", rates, 1)
+    if len(values) != len(names) or not (values > 0).all():
+        raise InputError(
+            f"rates: got {tuple(values.tolist())}; positive numbers are expected, one for each of "
+            f"{', '.join(names)}"
+        )
+    return tuple(values.tolist())
+
+
+def _two_axes(name: str, value: ArrayLike, shape: tuple[str, str]) -> Array:
+    """A variable's value with two axes; a column may come with one."""
+    axes = 1 if shape[1] == "1" and np.ndim(value) == 1 else 2
+    array = real_array(name, value, axes)
+    return array[:, None] if axes == 1 else array
+
+
+def _check_symmetric(target: Array | TargetSVD) -> None:
+    """Refuse a target that is not symmetric to rounding, without multiplying it out."""
+    if isinstance(target, TargetSVD):
+        # On the joint span of P and R, where all of it is.
+        basis = np.linalg.qr(np.hstack([target.P, target.R]))[0]
+        target = ((basis.T @ target.P) * target.s) @ (basis.T @ target.R).T
+    off = float(np.abs(target - target.T).max())
+    largest = float(np.abs(target).max())
+    if off > SYMMETRIC_TOLERANCE * largest:
+        raise InputError(
+            f"target: not symmetric, an entry differs from its mirror image by {off:.3g}, where "
+            f"U Uᵀ always is symmetric; pass (target + target.T) / 2"
+        )
 
 
 def _strengths(name: str, value: ArrayLike, k: int, r: int) -> Array:
@@ -383,10 +456,3 @@ def _strengths(name: str, value: ArrayLike, k: int, r: int) -> Array:
             f"{name}: got {len(strengths)} entries; one for each of the {k} modes is expected"
         )
     return strengths
-
-
-def _leading_signs(columns: Array) -> Array:
-    """For each column the sign of its first entry that is as large as any, to 1e-8."""
-    sizes = np.abs(columns)
-    first = np.argmax(sizes >= (1 - 1e-8) * sizes.max(axis=0), axis=0)
-    return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)

@@ -287,7 +287,7 @@ def _simplified(value: Any, expr: Expr, statement: Statement) -> Any:
     """No more than is needed before the test: that is fastest."""
     if _kinds(statement) & {"orthogonal", "orthonormal"}:
         return value.full_simplify()  # so that the constraints meet what they are about
-    operations = {node.op for node in walk(expr, statement.setting)}
+    operations = {node.op for node in walk(statement.setting, expr)}
     if "expect" in operations:
         return value.full_simplify(expand=False)
     return value.simplify() if operations & {"grad", "d", "D"} else value

@@ -15,18 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from nonmixing.algebra import dims
 from nonmixing.algebra.canonical import Head, Key
 from nonmixing.algebra.dims import Index
-from nonmixing.algebra.evaluate import (
-    PRIME,
-    Arithmetic,
-    Evaluator,
-    Rows,
-    Undefined,
-    derivative,
-    horner,
-)
+from nonmixing.algebra.evaluate import Evaluator, derivative, horner
 from nonmixing.algebra.hypotheses import Use
 from nonmixing.algebra.node import INVERSE
 from nonmixing.algebra.refute import sides
+from nonmixing.algebra.ring import PRIME, Ring, Rows, Undefined
 from nonmixing.algebra.sampling import draw, sample
 from nonmixing.algebra.setting import LINEAR_KINDS, Equation, Names, Setting, Statement
 from nonmixing.algebra.terms import (
@@ -114,7 +107,7 @@ def _inverses(
             continue
         value = values[name]
         if "diagonal" in kinds:
-            result[name + INVERSE] = Arithmetic(PRIME).inverse(value)
+            result[name + INVERSE] = Ring(PRIME).inverse(value)
         elif "orthogonal" in kinds:
             result[name + INVERSE] = tuple(zip(*value, strict=True))
         else:
@@ -170,7 +163,7 @@ class _Numbers:
     def poly(self, poly: Poly, at: Mapping[int, int]) -> int:
         total = 0
         for mono, value in poly.items():
-            total += int(Arithmetic(PRIME).lifted([[value]])[0][0]) * self._monomial(mono, at)
+            total += int(Ring(PRIME).lifted([[value]])[0][0]) * self._monomial(mono, at)
         return total % PRIME
 
     def _monomial(self, mono: Monomial, at: Mapping[int, int]) -> int:
@@ -190,7 +183,7 @@ class _Numbers:
             case Delta(low, high):
                 return int(at[low] == at[high])
             case Reciprocal(items):
-                return int(Arithmetic(PRIME).reciprocal(self.poly(dict(items), at)))
+                return int(Ring(PRIME).reciprocal(self.poly(dict(items), at)))
             case Component(key):
                 return self._component(key, at)
 

@@ -9,7 +9,7 @@ import dataclasses
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ from nonmixing.algebra import expr as ex
 from nonmixing.algebra.abbreviate import in_short
 from nonmixing.algebra.certificate import Cell, check_certificate
 from nonmixing.algebra.dims import Dim, Index, NeedsExpansion
+from nonmixing.algebra.entries import Differences, settled_by_entries
 from nonmixing.algebra.expand import Expander
 from nonmixing.algebra.hypotheses import (
     Rule,
@@ -35,6 +36,7 @@ from nonmixing.algebra.refute import Counterexample, find_counterexample, probab
 from nonmixing.algebra.sampling import feasible
 from nonmixing.algebra.setting import Setting, Statement, names_of, walk
 from nonmixing.algebra.terms import MAX_TERMS, Component, Poly, Table, TooLarge
+from nonmixing.algebra.words import Unsuited, Words
 from nonmixing.errors import Disagreement, InputError
 
 DEFAULT_TIMEOUT = 60.0
@@ -176,6 +178,7 @@ class _Work:
         self.names = names_of(statement)
         self.rng = random.Random(0)
         self.table = Table(tick=clock.tick)
+        self.words = Words(statement.setting, clock.tick)
         self.kinds = Kinds(statement.setting, self.table)
         self.hypotheses = (
             *statement.assume,
@@ -205,9 +208,18 @@ class _Work:
             self._second_opinion([cell for cell, _ in cells])
             return "proved", self._scope(), "0", None, ""
         self.difference = self._shown([poly for _, poly in cells])
-        return self._by_sizes(max(self._largest(poly) for _, poly in left))
+        largest = max(self._largest(poly) for _, poly in left)
+        return self._by_sizes(largest, self._differences(left))
 
-    def _by_sizes(self, largest: int) -> _Outcome:
+    def _differences(self, cells: Sequence[tuple[Cell, Poly]]) -> Differences | None:
+        """The cells that are not 0, where any integers may stand for the entries."""
+        statement = self.statement
+        if statement.assume or not settled_by_entries(statement.setting, self.names):
+            return None
+        forms = [(cell.row, cell.col, poly) for cell, poly in cells]
+        return Differences(statement.setting, self.table, statement.shape, forms)
+
+    def _by_sizes(self, largest: int, differences: Differences | None = None) -> _Outcome:
         """What can be said where the sides are no equal index forms."""
         if self._huge():
             reason = "not true for all sizes; these integer sizes are too large to be tried"
@@ -218,7 +230,9 @@ class _Work:
             if outcome[0] == "proved":
                 return outcome
             reason = outcome[-1]
-        found = find_counterexample(self.statement, self.names, largest, self.clock.tick)
+        found = find_counterexample(
+            self.statement, self.names, largest, self.clock.tick, differences
+        )
         if found is not None:
             return "refuted", _already(found), self.difference, found, ""
         return "undecided", "", self.difference, None, reason or self._why_undecided(largest)
@@ -249,10 +263,16 @@ class _Work:
 
     def _gap(self, expander: Expander, left: Expr, right: Expr, r: Index, c: Index) -> Poly:
         """Entry of left - right."""
-        result = dict(expander.entry(left, r, c)) if not ex.is_zero_literal(left) else {}
-        if not ex.is_zero_literal(right):
-            if not ex.is_zero_literal(left) and left.shape != right.shape:
-                raise NeedsExpansion  # equal as numbers, not in form
+        none = [ex.is_zero_literal(side) for side in (left, right)]
+        if not any(none) and left.shape != right.shape:
+            raise NeedsExpansion  # equal as numbers, not in form
+        if not expander.expand_integers:
+            try:
+                return self.words.gap(left, right, r, c, self.table)
+            except Unsuited:
+                pass  # the index form takes everything
+        result = dict(expander.entry(left, r, c)) if not none[0] else {}
+        if not none[1]:
             self.table.add_to(result, expander.entry(right, r, c), -1)
         return result
 
@@ -294,9 +314,10 @@ class _Work:
 
     def _huge(self) -> bool:
         """Whether one evaluation at the integer sizes takes too long."""
+        if not self.names.integers and self.names.operations.isdisjoint(("kron", "face", "vec")):
+            return False
         sizes = dict.fromkeys(self.names.dims, 2)
-        sides = (self.statement.left, self.statement.right)
-        nodes = {node for side in sides for node in walk(side, self.statement.setting)}
+        nodes = walk(self.statement.setting, self.statement.left, self.statement.right)
         return sum(_multiplications(node, sizes) for node in nodes) > MOST_WORK
 
     # --- integer sizes ----------------------------------------------------------------------------
@@ -369,10 +390,8 @@ class _Work:
         if self._huge():
             return None
         count = len(self.names.dims)
-        sides = (self.statement.left, self.statement.right)
         setting = self.statement.setting
-        averaged = any(node.op == "expect" for side in sides for node in walk(side, setting))
-        least = 2 if count < 3 and not averaged else 1
+        least = 2 if count < 3 and "expect" not in self.names.operations else 1
         for _ in range(50):
             sizes = self.rng.sample(range(least, max(count, 3) + least), count)
             chosen = dict(zip(self.names.dims, sizes, strict=True))
@@ -470,7 +489,7 @@ def _multiplications(expr: Expr, sizes: Mapping[str, int]) -> int:
     if expr.op == "matmul":
         return rows * cols * dims.size(expr.args[0].cols, sizes)
     if expr.op == "grad":  # one evaluation of what is differentiated for each entry
-        inside = (node for node in walk(expr.args[0], Setting()))
+        inside = walk(Setting(), expr.args[0])
         return rows * cols * (1 + sum(_multiplications(node, sizes) for node in inside))
     return rows * cols
 

@@ -1,168 +1,39 @@
 """Exact evaluation of expressions at given matrices: integers, fractions, or a prime field.
 
 This is the second opinion, so it shares nothing with the index form: matrices are lists of rows,
-and derivatives are dual numbers (value + e * tangent, e^2 = 0), nested where derivatives are.
+directional derivatives are tangents carried along (dual numbers where derivatives are nested), and
+gradients are pulled back from the value to the variables.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from math import prod
-from operator import mul
 
 from nonmixing.algebra import dims
 from nonmixing.algebra.dims import Dim
 from nonmixing.algebra.node import EVERYTHING, INVERSE, Expr
+from nonmixing.algebra.ring import (
+    BILINEAR,
+    LINEAR,
+    Dual,
+    Number,
+    Ring,
+    Rows,
+    Undefined,
+    Value,
+    diagonal,
+    diagpart,
+    elementwise,
+    inner,
+    matmul,
+    scale,
+    transpose,
+)
 from nonmixing.algebra.setting import Setting
-
-Number = int | Fraction
-Rows = tuple[tuple[Number, ...], ...]
-
-PRIME = 2**61 - 1
-
-
-class Undefined(ArithmeticError):
-    """The expression has no value here (a singular inverse, a zero divisor)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dual:
-    """value + e * tangent, with e of the given level; deeper derivatives have higher levels."""
-
-    level: int
-    value: Value
-    tangent: Value
-
-
-Value = Rows | Dual
-
-
-@dataclass(frozen=True)
-class Arithmetic:
-    """The ring that entries live in: rationals (`prime` None) or integers modulo a prime."""
-
-    prime: int | None = None
-
-    def rows(self, entries: Iterable[Iterable[Number]]) -> Rows:
-        """A matrix of sums and products of entries, reduced."""
-        if self.prime is None:
-            return tuple(map(tuple, entries))
-        prime = self.prime
-        # Modulo a prime there are integers only: fractions come in through `lifted`.
-        return tuple([tuple([x % prime for x in row]) for row in entries])  # type: ignore[misc]
-
-    def lifted(self, entries: Iterable[Iterable[Number]]) -> Rows:
-        """A matrix of rationals, as one of the ring."""
-        if self.prime is None:
-            return tuple(map(tuple, entries))
-        prime = self.prime
-        return tuple(
-            tuple(x % prime if isinstance(x, int) else self._mod(x) for x in row) for row in entries
-        )
-
-    def _mod(self, x: Fraction) -> int:
-        assert self.prime is not None
-        return x.numerator * pow(x.denominator, -1, self.prime) % self.prime
-
-    def product(self, a: Rows, b: Rows) -> Rows:
-        """Matrix product."""
-        return self.rows(_matmul(a, b))
-
-    def reciprocal(self, x: Number) -> Number:
-        """1 / x."""
-        if x == 0:
-            raise Undefined("division by zero")
-        return pow(int(x), -1, self.prime) if self.prime is not None else 1 / Fraction(x)
-
-    def inverse(self, a: Rows) -> Rows:
-        """Inverse by Gauss-Jordan elimination."""
-        n = len(a)
-        work = [[*row, *(1 if i == j else 0 for j in range(n))] for i, row in enumerate(a)]
-        for column in range(n):
-            pivot = next((i for i in range(column, n) if work[i][column] != 0), None)
-            if pivot is None:
-                raise Undefined("a singular matrix has no inverse")
-            work[column], work[pivot] = work[pivot], work[column]
-            scale = self.reciprocal(work[column][column])
-            work[column] = [x * scale for x in work[column]]
-            for i in range(n):
-                factor = work[i][column]
-                if i != column and factor != 0:
-                    work[i] = [x - factor * y for x, y in zip(work[i], work[column], strict=True)]
-            if self.prime is not None:
-                work = [[x % self.prime for x in row] for row in work]
-        return self.rows(row[n:] for row in work)
-
-
-def _matmul(a: Rows, b: Rows) -> list[list[Number]]:
-    columns = list(zip(*b, strict=True))
-    return [[sum(map(mul, row, column)) for column in columns] for row in a]
-
-
-def _elementwise(a: Rows, b: Rows) -> list[list[Number]]:
-    return [
-        [x * y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)
-    ]
-
-
-def _scale(a: Rows, b: Rows) -> list[list[Number]]:
-    factor = a[0][0]
-    return [[factor * x for x in row] for row in b]
-
-
-def _plus(a: Rows, b: Rows) -> list[list[Number]]:
-    return [
-        [x + y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)
-    ]
-
-
-def _transpose(a: Rows) -> list[tuple[Number, ...]]:
-    return list(zip(*a, strict=True))
-
-
-def _trace(a: Rows) -> list[list[Number]]:
-    return [[sum(row[i] for i, row in enumerate(a))]]
-
-
-def _total(a: Rows) -> list[list[Number]]:
-    return [[sum(map(sum, a))]]
-
-
-def _diag(a: Rows) -> list[list[Number]]:
-    return [[row[0] if i == j else 0 for j in range(len(a))] for i, row in enumerate(a)]
-
-
-def _diagpart(a: Rows) -> list[list[Number]]:
-    return [[x if i == j else 0 for j, x in enumerate(row)] for i, row in enumerate(a)]
-
-
-def _kron(a: Rows, b: Rows) -> list[list[Number]]:
-    return [[x * y for x in row for y in other] for row in a for other in b]
-
-
-def _face(a: Rows, b: Rows) -> list[list[Number]]:
-    return [[x * y for x in row for y in other] for row, other in zip(a, b, strict=True)]
-
-
-_LINEAR: Mapping[str, Callable[[Rows], Iterable[Iterable[Number]]]] = {
-    "T": _transpose,
-    "tr": _trace,
-    "total": _total,
-    "diag": _diag,
-    "diagpart": _diagpart,
-    "vec": lambda a: [[x] for column in zip(*a, strict=True) for x in column],
-}
-_BILINEAR: Mapping[str, Callable[[Rows, Rows], Iterable[Iterable[Number]]]] = {
-    "matmul": _matmul,
-    "times": _elementwise,
-    "scale": _scale,
-    "kron": _kron,
-    "face": _face,
-}
 
 
 class Evaluator:
@@ -188,14 +59,14 @@ class Evaluator:
         self.inverses = inverses or {}
         self.setting = setting
         self.dims = sizes
-        self.ring = Arithmetic(prime)
+        self.ring = Ring(prime)
         self._root = _State({name: self.ring.lifted(value) for name, value in values.items()})
 
     def at(self, expr: Expr) -> Rows:
         """The value, as rows."""
         value = self._value(expr, self._root)
         assert not isinstance(value, Dual)
-        return value
+        return self.ring.rows(value)
 
     def size(self, dim: Dim) -> int:
         """A dimension's size here."""
@@ -222,21 +93,21 @@ class Evaluator:
         if op == "inv" and self.inverses:
             return self._given_inverse(expr.args[0], state)
         args = [self._value(arg, state) for arg in expr.args]
-        if op in _BILINEAR:
-            return self._bilinear(_BILINEAR[op], args[0], args[1])
-        if op in _LINEAR:
-            return self._linear(_LINEAR[op], args[0])
+        if op in BILINEAR:
+            return self.ring.bilinear(BILINEAR[op], args[0], args[1])
+        if op in LINEAR:
+            return self.ring.linear(LINEAR[op], args[0])
         match op:
             case "add":
                 result = args[0]
                 for other in args[1:]:
-                    result = self._add(result, other)
+                    result = self.ring.add(result, other)
                 return result
             case "power":
                 assert isinstance(data, int)
                 result = self._constant(expr, 1)
                 for _ in range(data):
-                    result = self._bilinear(_elementwise, result, args[0])
+                    result = self.ring.bilinear(elementwise, result, args[0])
                 return result
             case "hstack" | "vstack" | "blkdiag":
                 return self._blocks(expr, args)
@@ -244,17 +115,14 @@ class Evaluator:
                 assert isinstance(data, tuple)
                 return self._apply(expr, data, args[0], state)
             case "inv" | "reciprocal":
-                return self._inverse(args[0])
+                return self.ring.inverted(args[0])
             case "number":
                 assert isinstance(data, Fraction)
                 return self.ring.lifted([[data.numerator if data.denominator == 1 else data]])
             case "dim":
                 return ((self.size(str(data)),),)
             case "eye":
-                return tuple(
-                    tuple(int(i == j) for j in range(self.size(expr.cols)))
-                    for i in range(self.size(expr.rows))
-                )
+                return self._unit(expr)
             case "ones":
                 return self._constant(expr, 1)
             case "zeros":
@@ -264,6 +132,10 @@ class Evaluator:
 
     def _constant(self, expr: Expr, entry: int) -> Rows:
         return tuple((entry,) * self.size(expr.cols) for _ in range(self.size(expr.rows)))
+
+    def _unit(self, expr: Expr) -> Rows:
+        rows, cols = self.size(expr.rows), self.size(expr.cols)
+        return tuple([tuple([int(i == j) for j in range(cols)]) for i in range(rows)])
 
     def _blocks(self, expr: Expr, args: Sequence[Value]) -> Value:
         """Blocks, as a sum of matrices with one block each."""
@@ -278,7 +150,7 @@ class Evaluator:
                     whole[top + i][left : left + len(row)] = row
                 return whole
 
-            total = self._add(total, self._linear(placed, value))
+            total = self.ring.add(total, self.ring.linear(placed, value))
             if expr.op != "hstack":
                 top += self.size(arg.rows)
             if expr.op != "vstack":
@@ -292,9 +164,9 @@ class Evaluator:
         coefficients = derivative([row[0] for row in column], which[1])
         total: Value = self._constant(expr, 0)
         for coefficient in reversed(coefficients):
-            total = self._bilinear(_elementwise, total, value)
-            constant = self._bilinear(_scale, ((coefficient,),), self._constant(expr, 1))
-            total = self._add(total, constant)
+            total = self.ring.bilinear(elementwise, total, value)
+            constant = self.ring.bilinear(scale, ((coefficient,),), self._constant(expr, 1))
+            total = self.ring.add(total, constant)
         return total
 
     def _mean(self, expr: Expr, state: _State) -> Value:
@@ -310,7 +182,7 @@ class Evaluator:
             column = self.ring.lifted([[nodes[i]] for i in choice])
             value = self._value(expr.args[0], state.with_values({name: column}))
             factor = self.ring.lifted([[weight]])
-            total = self._add(total, self._bilinear(_scale, factor, value))
+            total = self.ring.add(total, self.ring.bilinear(scale, factor, value))
         return total
 
     def _given_inverse(self, inside: Expr, state: _State) -> Value:
@@ -318,65 +190,19 @@ class Evaluator:
         match inside.op:
             case "symbol" if f"{inside.data}{INVERSE}" in self.inverses:
                 given = self.inverses[f"{inside.data}{INVERSE}"]
-                return self._inverse(self._value(inside, state), given)
+                return self.ring.inverted(self._value(inside, state), given)
             case "matmul":
                 left, right = (self._given_inverse(arg, state) for arg in inside.args)
-                return self._bilinear(_matmul, right, left)
+                return self.ring.bilinear(matmul, right, left)
             case "T":
-                return self._linear(_transpose, self._given_inverse(inside.args[0], state))
+                return self.ring.linear(transpose, self._given_inverse(inside.args[0], state))
             case "scale":
-                factor = self._inverse(self._value(inside.args[0], state))
-                return self._bilinear(_scale, factor, self._given_inverse(inside.args[1], state))
+                factor = self.ring.inverted(self._value(inside.args[0], state))
+                return self.ring.bilinear(scale, factor, self._given_inverse(inside.args[1], state))
             case "inv":
                 return self._value(inside.args[0], state)
             case _:
-                return self._inverse(self._value(inside, state))
-
-    # --- dual numbers -----------------------------------------------------------------------------
-
-    def _linear(self, f: Callable[[Rows], Iterable[Iterable[Number]]], a: Value) -> Value:
-        if isinstance(a, Dual):
-            return Dual(a.level, self._linear(f, a.value), self._linear(f, a.tangent))
-        return self.ring.rows(f(a))
-
-    def _add(self, a: Value, b: Value) -> Value:
-        level = max(_level(a), _level(b))
-        if level == 0:
-            assert not isinstance(a, Dual)
-            assert not isinstance(b, Dual)
-            return self.ring.rows(_plus(a, b))
-        (a0, a1), (b0, b1) = _split(a, level), _split(b, level)
-        tangent = b1 if a1 is None else a1 if b1 is None else self._add(a1, b1)
-        assert tangent is not None
-        return Dual(level, self._add(a0, b0), tangent)
-
-    def _bilinear(
-        self, f: Callable[[Rows, Rows], Iterable[Iterable[Number]]], a: Value, b: Value
-    ) -> Value:
-        level = max(_level(a), _level(b))
-        if level == 0:
-            assert not isinstance(a, Dual)
-            assert not isinstance(b, Dual)
-            return self.ring.rows(f(a, b))
-        (a0, a1), (b0, b1) = _split(a, level), _split(b, level)
-        parts = [
-            self._bilinear(f, x, y)
-            for x, y in ((a1, b0), (a0, b1))
-            if x is not None and y is not None
-        ]
-        tangent = parts[0] if len(parts) == 1 else self._add(parts[0], parts[1])
-        return Dual(level, self._bilinear(f, a0, b0), tangent)
-
-    def _inverse(self, a: Value, given: Rows | None = None) -> Value:
-        if not isinstance(a, Dual):
-            return self.ring.inverse(a) if given is None else given
-        value = self._inverse(a.value, given)
-        return Dual(a.level, value, self._inverse_slope(value, a.tangent))
-
-    def _inverse_slope(self, value: Value, tangent: Value) -> Value:
-        """d(X^-1) = -X^-1 dX X^-1, given X^-1 and dX."""
-        inner = self._bilinear(_matmul, value, self._bilinear(_matmul, tangent, value))
-        return self._bilinear(_scale, ((-1,),), inner)
+                return self.ring.inverted(self._value(inside, state))
 
     # --- derivatives and steps --------------------------------------------------------------------
 
@@ -400,6 +226,17 @@ class Evaluator:
         return self._constant(f, 0) if tangent is None else tangent
 
     def _gradient(self, expr: Expr, state: _State) -> Value:
+        """The slopes of a scalar, pulled back to the variable; else one tangent an entry."""
+        name, inside = str(expr.data), expr.args[0]
+        if EVERYTHING in inside.names:
+            return self._gradient_by_entries(expr, state)
+        slopes = state.slopes.get(inside)
+        if slopes is None:
+            slopes = state.slopes[inside] = self._pulled_back(inside, state)
+        slope = slopes.get(name, self._constant(expr, 0))
+        return self._gradient_by_entries(expr, state) if slope is None else slope
+
+    def _gradient_by_entries(self, expr: Expr, state: _State) -> Value:
         """One tangent an entry, put together in the variable's shape."""
         rows, cols = self.size(expr.rows), self.size(expr.cols)
         name = str(expr.data)
@@ -411,8 +248,62 @@ class Evaluator:
                 )
                 slope = self._tangent(expr.args[0], _Motion(state, {name: entry}))
                 if slope is not None:
-                    total = self._add(total, self._bilinear(_scale, slope, entry))
+                    total = self.ring.add(total, self.ring.bilinear(scale, slope, entry))
         return total
+
+    def _pulled_back(self, f: Expr, state: _State) -> dict[str, Value | None]:
+        """The gradients of a scalar; None for the names behind an operation without a rule."""
+        slopes: dict[Expr, Value] = {f: ((1,),)}
+        found: dict[str, Value | None] = {}
+        for node in reversed(_operands_first(f)):
+            slope = slopes.pop(node)
+            if node.op in ("symbol", "scalar"):
+                name = str(node.data)
+                if name in found:  # it stands behind an operation without a rule, too
+                    continue
+                found[name] = slope
+                continue
+            if node.op not in _PULLED_BACK or (node.op == "inv" and self.inverses):
+                found.update(dict.fromkeys(node.names))
+            for arg, part in self._parts(node, slope, state):
+                if arg.names:
+                    slopes[arg] = self.ring.add(slopes[arg], part) if arg in slopes else part
+        return found
+
+    def _parts(self, node: Expr, slope: Value, state: _State) -> Iterator[tuple[Expr, Value]]:
+        """What the slope of an operation means for its operands."""
+        ring, args = self.ring, node.args
+        match node.op:
+            case "add":
+                yield from ((arg, slope) for arg in args)
+            case "matmul":
+                left, right = (ring.linear(transpose, self._value(arg, state)) for arg in args)
+                yield args[0], ring.bilinear(matmul, slope, right)
+                yield args[1], ring.bilinear(matmul, left, slope)
+            case "scale":
+                yield args[0], ring.bilinear(inner, slope, self._value(args[1], state))
+                yield args[1], ring.bilinear(scale, self._value(args[0], state), slope)
+            case "times":
+                yield args[0], ring.bilinear(elementwise, slope, self._value(args[1], state))
+                yield args[1], ring.bilinear(elementwise, slope, self._value(args[0], state))
+            case "T":
+                yield args[0], ring.linear(transpose, slope)
+            case "tr":
+                yield args[0], ring.bilinear(scale, slope, self._unit(args[0]))
+            case "total":
+                yield args[0], ring.bilinear(scale, slope, self._constant(args[0], 1))
+            case "diag":
+                yield args[0], ring.linear(diagonal, slope)
+            case "diagpart":
+                yield args[0], ring.linear(diagpart, slope)
+            case "power" | "apply":
+                yield args[0], self._slope(node, slope, state)
+            case "inv" | "reciprocal":
+                turned = ring.linear(transpose, self._value(node, state))
+                yield args[0], ring.inverse_slope(turned, slope)
+            case _:
+                # The operation has no rule, but all of its operands have slopes to be passed on.
+                yield from ((arg, self._constant(arg, 0)) for arg in args)
 
     def _tangent(self, expr: Expr, motion: _Motion) -> Value | None:
         """What an expression moves by when its names move; None if it stands still."""
@@ -429,12 +320,12 @@ class Evaluator:
         if op in ("d", "after", "D", "grad", "expect") or (op == "inv" and self.inverses):
             return self._dual_tangent(expr, motion)
         tangents = [self._tangent(arg, motion) for arg in args]
-        if op in _BILINEAR:
-            f, (a, b) = _BILINEAR[op], args
+        if op in BILINEAR:
+            f, (a, b) = BILINEAR[op], args
             left, right = tangents
             return self._sum(
-                None if left is None else self._bilinear(f, left, self._value(b, state)),
-                None if right is None else self._bilinear(f, self._value(a, state), right),
+                None if left is None else self.ring.bilinear(f, left, self._value(b, state)),
+                None if right is None else self.ring.bilinear(f, self._value(a, state), right),
             )
         if op == "add":
             return self._sum(*tangents)
@@ -447,8 +338,8 @@ class Evaluator:
             return self._blocks(expr, filled)
         if inside is None:
             return None
-        if op in _LINEAR:
-            return self._linear(_LINEAR[op], inside)
+        if op in LINEAR:
+            return self.ring.linear(LINEAR[op], inside)
         return self._slope(expr, inside, state)
 
     def _sum(self, *parts: Value | None) -> Value | None:
@@ -456,7 +347,7 @@ class Evaluator:
         total: Value | None = None
         for part in parts:
             if part is not None:
-                total = part if total is None else self._add(total, part)
+                total = part if total is None else self.ring.add(total, part)
         return total
 
     def _slope(self, expr: Expr, inside: Value, state: _State) -> Value:
@@ -466,17 +357,17 @@ class Evaluator:
                 assert isinstance(expr.data, int)
                 slope = self._constant(expr, expr.data)
                 for _ in range(expr.data - 1):
-                    slope = self._bilinear(_elementwise, slope, self._value(expr.args[0], state))
-                return self._bilinear(_elementwise, slope, inside)
+                    slope = self.ring.bilinear(elementwise, slope, self._value(expr.args[0], state))
+                return self.ring.bilinear(elementwise, slope, inside)
             case "apply":
                 assert isinstance(expr.data, tuple)
                 name, order = expr.data
                 slope = self._apply(
                     expr, (name, order + 1), self._value(expr.args[0], state), state
                 )
-                return self._bilinear(_elementwise, slope, inside)
+                return self.ring.bilinear(elementwise, slope, inside)
             case "inv" | "reciprocal":
-                return self._inverse_slope(self._value(expr, state), inside)
+                return self.ring.inverse_slope(self._value(expr, state), inside)
             case op:
                 raise TypeError(f"no tangent rule for {op!r}")
 
@@ -491,6 +382,28 @@ class Evaluator:
         if isinstance(result, Dual) and result.level == level:
             return result.tangent
         return None
+
+
+_PULLED_BACK = frozenset(
+    "add matmul scale times T tr total diag diagpart power apply inv reciprocal".split()
+)
+"""Operations with a rule that takes a slope to the operands."""
+
+
+def _operands_first(f: Expr) -> list[Expr]:
+    """Every node below an expression that depends on a name, operands before operations."""
+    order: list[Expr] = []
+    seen: set[Expr] = set()
+
+    def visit(node: Expr) -> None:
+        if node not in seen and node.names:
+            seen.add(node)
+            for arg in node.args:
+                visit(arg)
+            order.append(node)
+
+    visit(f)
+    return order
 
 
 class _State:
@@ -510,6 +423,7 @@ class _State:
         self.level = level
         self.moved: frozenset[str] = frozenset()
         self.memo: dict[Expr, Value] = {}
+        self.slopes: dict[Expr, dict[str, Value | None]] = {}
 
     def with_values(self, changed: Mapping[str, Value], level: int | None = None) -> _State:
         """This state with other values for some names."""
@@ -526,16 +440,6 @@ class _Motion:
         self.directions = directions
         self.moved = frozenset({*directions, EVERYTHING})
         self.memo: dict[Expr, Value | None] = {}
-
-
-def _level(value: Value) -> int:
-    return value.level if isinstance(value, Dual) else 0
-
-
-def _split(value: Value, level: int) -> tuple[Value, Value | None]:
-    if isinstance(value, Dual) and value.level == level:
-        return value.value, value.tangent
-    return value, None
 
 
 MAX_POINTS = 4_000
@@ -564,7 +468,7 @@ def gaussian_rule(order: int) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
     nodes = tuple((k + 1) // 2 * (1 if k % 2 else -1) for k in range(order + 1))
     moments = [0 if k % 2 else prod(range(1, k, 2)) for k in range(order + 1)]
     vandermonde = tuple(tuple(Fraction(x) ** k for x in nodes) for k in range(order + 1))
-    inverse = Arithmetic().inverse(vandermonde)
+    inverse = Ring().inverse(vandermonde)
     weights = tuple(
         Fraction(sum(w * m for w, m in zip(row, moments, strict=True))) for row in inverse
     )

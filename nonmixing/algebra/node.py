@@ -40,8 +40,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from math import comb, prod
+from threading import Lock
+from weakref import WeakValueDictionary
 
 from nonmixing.algebra.dims import Dim
 
@@ -51,44 +52,31 @@ INVERSE = "^-1"
 """Suffix of the name that stands for a symbol's inverse; no identifier can end in it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Expr:
-    """A node: operation, arguments, data, and the shape of its value.
+Data = str | int | Fraction | tuple[str, int] | None
 
-    `names` are the matrices, scalars and functions that it depends on, with `EVERYTHING` where it
-    depends on velocities or updates.
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Expr:
+    """A node: operation, arguments, data, and the shape of its value. Made by `node` alone.
+
+    Equal expressions are one object, so that comparing and hashing them costs nothing: they are
+    keys of every memo. `names` are the matrices, scalars and functions that it depends on, with
+    `EVERYTHING` where it depends on velocities or updates.
     """
 
     op: str
     args: tuple[Expr, ...] = ()
-    data: str | int | Fraction | tuple[str, int] | None = None
+    data: Data = None
     rows: Dim = 1
     cols: Dim = 1
     names: frozenset[str] = field(default=frozenset(), init=False)
-    _hash: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", _names(self))
-        # The hash is kept: expressions are keys of every memo,
-        # and deep ones would be hashed over and over.
-        key = (self.op, self.args, self.data, self.rows, self.cols)
-        object.__setattr__(self, "_hash", hash(key))
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Expr) or self._hash != other._hash:
-            return False
-        return (self.op, self.data, self.rows, self.cols, self.args) == (
-            other.op,
-            other.data,
-            other.rows,
-            other.cols,
-            other.args,
-        )
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and unpickled ones are the one object, too."""
+        return node, (self.op, self.args, self.data, self.rows, self.cols)
 
     @property
     def shape(self) -> tuple[Dim, Dim]:
@@ -116,16 +104,26 @@ def _names(expr: Expr) -> frozenset[str]:
     return names - {str(expr.data)} if expr.op == "expect" else names
 
 
-@lru_cache(maxsize=1 << 14)
+_nodes: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
+_making = Lock()
+
+
 def node(
     op: str,
     args: tuple[Expr, ...] = (),
-    data: str | int | Fraction | tuple[str, int] | None = None,
+    data: Data = None,
     rows: Dim = 1,
     cols: Dim = 1,
 ) -> Expr:
-    """A node; equal ones are mostly the same object, which makes looking them up fast."""
-    return Expr(op, args, data, rows, cols)
+    """The node of these parts: the one there is, or a new one."""
+    key = (op, args, data, rows, cols)
+    known = _nodes.get(key)
+    if known is None:
+        with _making:
+            known = _nodes.get(key)
+            if known is None:
+                known = _nodes[key] = Expr(op, args, data, rows, cols)
+    return known
 
 
 def terms_bound(expr: Expr, known: dict[Expr, int] | None = None) -> int:

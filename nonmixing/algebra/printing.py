@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from nonmixing.algebra.node import Expr
+from nonmixing.algebra.node import Expr, node
 
 _SUM, _PRODUCT, _POWER, _ATOM = 0, 1, 2, 3
 
@@ -33,10 +33,10 @@ def _signed(term: Expr) -> tuple[int, Expr]:
         if value < 0:
             if value == -1:
                 return -1, term.args[1]
-            positive = Expr("number", data=-value)
-            return -1, Expr("scale", (positive, term.args[1]), rows=term.rows, cols=term.cols)
+            positive = node("number", data=-value)
+            return -1, node("scale", (positive, term.args[1]), rows=term.rows, cols=term.cols)
     if term.op == "number" and isinstance(term.data, Fraction) and term.data < 0:
-        return -1, Expr("number", data=-term.data)
+        return -1, node("number", data=-term.data)
     return 1, term
 
 

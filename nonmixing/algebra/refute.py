@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.evaluate import PRIME, Arithmetic, Evaluator, Number, Rows, Undefined
+from nonmixing.algebra.entries import Differences, TooMany
+from nonmixing.algebra.evaluate import Evaluator
 from nonmixing.algebra.node import Expr
+from nonmixing.algebra.ring import PRIME, Number, Ring, Rows, Undefined
 from nonmixing.algebra.sampling import feasible, sample
 from nonmixing.algebra.setting import Equation, Names, Statement
 from nonmixing.algebra.terms import exact
+from nonmixing.errors import Disagreement
 
 Tick = Callable[[], None]
 
@@ -124,7 +127,11 @@ def _draw(
 
 
 def find_counterexample(
-    statement: Statement, names: Names, largest: int, tick: Tick
+    statement: Statement,
+    names: Names,
+    largest: int,
+    tick: Tick,
+    differences: Differences | None = None,
 ) -> Counterexample | None:
     """The smallest counterexample the search meets; None if it meets none.
 
@@ -133,12 +140,31 @@ def find_counterexample(
         names: its names.
         largest: largest size of a symbolic dimension to try.
         tick: called often; raises when time is up.
+        differences: what the sides differ by, where that is known and settles the matter.
+
+    Raises:
+        Disagreement: the sides are equal where the differences are not 0.
     """
     rng = random.Random(0)  # so that the same claim gives the same counterexample
     for dims in sizes(names, largest):
         tick()
         if not feasible(statement.setting, names, dims):
             continue
+        if differences is not None:
+            try:
+                found = differences.separating(names, dims, tick)
+            except TooMany:
+                pass
+            else:
+                if found is None:
+                    continue
+                shown = _finish(statement, dims, found)
+                if shown is None:
+                    raise Disagreement(
+                        f"claim {statement.id!r}: refuted, but the sides agree at {dims}; "
+                        "please report this"
+                    )
+                return shown
         if not statement.assume and probably_equal(statement, names, dims, rng):
             continue
         found = _small(statement, names, dims, rng, tick)
@@ -241,7 +267,7 @@ def _with_entry(
     changed = tuple(map(tuple, rows))
     if "invertible" in kinds:
         try:
-            Arithmetic().inverse(changed)
+            Ring().inverse(changed)
         except Undefined:
             return None
     return {**values, name: changed}

@@ -9,7 +9,8 @@ import random
 from collections.abc import Mapping
 
 from nonmixing.algebra.dims import Dim, size
-from nonmixing.algebra.evaluate import PRIME, Arithmetic, Evaluator, Number, Rows, Undefined
+from nonmixing.algebra.evaluate import Evaluator
+from nonmixing.algebra.ring import PRIME, Number, Ring, Rows, Undefined
 from nonmixing.algebra.setting import Names, Setting, Statement
 
 NONZERO_TRIES = 20
@@ -19,7 +20,7 @@ FUNCTION_DEGREE = 5
 
 def draw(rows: int, cols: int, kinds: frozenset[str], rng: random.Random) -> Rows:
     """A random matrix of the kinds modulo the prime."""
-    return _Draw(Arithmetic(PRIME), rng, 1).matrix(rows, cols, kinds)
+    return _Draw(Ring(PRIME), rng, 1).matrix(rows, cols, kinds)
 
 
 def sample(
@@ -43,7 +44,7 @@ def sample(
     Raises:
         Undefined: no matrix of that kind at that size was found.
     """
-    setting, ring = statement.setting, Arithmetic(prime)
+    setting, ring = statement.setting, Ring(prime)
     drawn = _Draw(ring, rng, bound)
     values: dict[str, Rows] = {name: ((drawn.nonzero(),),) for name in names.scalars}
     for name in names.functions:
@@ -91,7 +92,7 @@ def feasible(setting: Setting, names: Names, dims: Mapping[str, int]) -> bool:
 class _Draw:
     """Draws entries and matrices."""
 
-    def __init__(self, ring: Arithmetic, rng: random.Random, bound: int) -> None:
+    def __init__(self, ring: Ring, rng: random.Random, bound: int) -> None:
         self.ring, self.rng, self.bound = ring, rng, bound
 
     def entry(self) -> int:

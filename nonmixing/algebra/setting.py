@@ -185,21 +185,22 @@ class Statement:
         return f"{self.left_text} == {self.right_text}"
 
 
-def walk(expr: Expr, setting: Setting) -> Iterator[Expr]:
-    """Every node that bears on the value, those of velocities and updates included, each once."""
-    seen: set[Expr] = set()
-    stack = [expr]
+def walk(setting: Setting, *roots: Expr) -> Iterator[Expr]:
+    """Every node that bears on a value, those of velocities and updates included, each once."""
+    # By identity: equal nodes are mostly one object, and hashing each would cost more.
+    seen: set[int] = set()
+    stack = list(roots)
     while stack:
         node = stack.pop()
-        if node in seen:
+        if id(node) in seen:
             continue
-        seen.add(node)
+        seen.add(id(node))
         yield node
-        stack.extend(node.args)
+        stack += node.args
         if node.op == "d":
-            stack.extend(setting.velocity.values())
+            stack += setting.velocity.values()
         elif node.op == "after":
-            stack.extend(setting.update.values())
+            stack += setting.update.values()
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,7 @@ class Names:
         dims: symbolic dimensions.
         integers: dimensions that are integers above 1.
         functions: opaque functions.
+        operations: what is done with them (see `node`).
     """
 
     matrices: tuple[str, ...]
@@ -219,6 +221,7 @@ class Names:
     dims: tuple[str, ...]
     integers: tuple[int, ...]
     functions: tuple[str, ...] = ()
+    operations: frozenset[str] = frozenset()
 
 
 def names_of(statement: Statement) -> Names:
@@ -227,29 +230,29 @@ def names_of(statement: Statement) -> Names:
     used: set[str] = set()
     scalars: set[str] = set()
     functions: set[str] = set()
-    symbolic: set[str] = set()
-    integers: set[int] = set()
+    shapes: set[Dim] = set()
+    operations: set[str] = set()
     sides = [statement.left, statement.right]
     for equation in statement.assume:
         sides += [equation.left, equation.right]
-    for side in sides:
-        for node in walk(side, setting):
-            for dim in node.shape:
-                symbolic |= symbols(dim)
-                integers |= integers_in(dim)
-            if node.op == "symbol":
-                used.add(str(node.data))
-            elif node.op == "scalar":
-                scalars.add(str(node.data))
-            elif node.op == "dim":
-                symbolic.add(str(node.data))
-            elif isinstance(node.data, tuple):
-                functions.add(node.data[0])
+    for node in walk(setting, *sides):
+        shapes.add(node.rows)
+        shapes.add(node.cols)
+        operations.add(node.op)
+        if node.op == "symbol":
+            used.add(str(node.data))
+        elif node.op == "scalar":
+            scalars.add(str(node.data))
+        elif node.op == "dim":
+            shapes.add(str(node.data))
+        elif isinstance(node.data, tuple):
+            functions.add(node.data[0])
     order = {name: i for i, name in enumerate(setting.matrices)}
     return Names(
         tuple(sorted(used, key=lambda name: (order.get(name, len(order)), name))),
         tuple(sorted(scalars)),
-        tuple(sorted(symbolic)),
-        tuple(sorted(integers)),
+        tuple(sorted({symbol for dim in shapes for symbol in symbols(dim)})),
+        tuple(sorted({number for dim in shapes for number in integers_in(dim)})),
         tuple(sorted(functions)),
+        frozenset(operations),
     )

@@ -2,7 +2,8 @@
 
 The velocities are taken from the prover's expanded form, and turned into a straight-line program:
 one instruction a distinct subexpression, products of several matrices in the order that costs least
-at the sizes at hand (the classical matrix-chain recursion).
+at the sizes at hand (the classical matrix-chain recursion). A program takes one state or a stack of
+them, along leading axes.
 """
 
 from __future__ import annotations
@@ -36,17 +37,43 @@ def lower(flow: GradientFlow, parameters: Mapping[str, Array | float]) -> Veloci
 
     Returns:
         A function from the variables' values, in the flow's order, to their velocities, as new
-        arrays of the same shapes, float64.
+        arrays of the same shapes, float64. The values may be stacked, with the same leading axes
+        for all: (..., rows, columns).
 
     Raises:
         InputError: a parameter is missing or does not belong to the loss.
         ShapeError: (from the returned function) shapes that do not fit each other.
     """
-    velocities = tuple(
+    return lowered(flow, velocities(flow), parameters)
+
+
+def velocities(flow: GradientFlow) -> tuple[Expr, ...]:
+    """The velocities of a flow's variables, derivatives taken, in the flow's order."""
+    return tuple(
         differentiate(ex.d(flow.setting.symbol(name)), flow.setting) for name in flow.variables
     )
+
+
+def lowered(
+    flow: GradientFlow, expressions: Sequence[Expr], parameters: Mapping[str, Array | float]
+) -> Velocity:
+    """A NumPy function for expressions of a flow's variables, without derivatives in them.
+
+    Args:
+        flow: what declares the names; its variables are the arguments.
+        expressions: of the variables and the parameters.
+        parameters: as for `lower`.
+
+    Returns:
+        A function from the variables' values, in the flow's order and stacked or not, to the values
+        of the expressions, each as a new array (..., rows, columns).
+
+    Raises:
+        InputError: a parameter is missing or does not belong to the loss.
+        ShapeError: (from the returned function) shapes that do not fit each other.
+    """
     used = {
-        str(n.data) for v in velocities for n in _nodes(v) if n.op in ("symbol", "scalar")
+        str(n.data) for v in expressions for n in _nodes(v) if n.op in ("symbol", "scalar")
     } - set(flow.variables)
     missing = sorted(used - set(parameters))
     unknown = sorted(set(parameters) - set(flow.setting.matrices) - flow.setting.scalars)
@@ -60,19 +87,25 @@ def lower(flow: GradientFlow, parameters: Mapping[str, Array | float]) -> Veloci
     }
     programs: dict[tuple[tuple[int, ...], ...], _Program] = {}
 
-    def velocity(state: Sequence[Array]) -> tuple[Array, ...]:
+    def values(state: Sequence[Array]) -> tuple[Array, ...]:
         if len(state) != len(flow.variables):
             raise ShapeError(
                 f"state: got {len(state)} arrays; expected {len(flow.variables)}, for "
                 f"{', '.join(flow.variables)}"
             )
-        shapes = tuple(value.shape for value in state)
+        stacks = {value.shape[:-2] for value in state}
+        if len(stacks) > 1:
+            raise ShapeError(
+                f"state: got leading axes {', '.join(map(str, sorted(stacks)))}; the same are "
+                "expected for all variables"
+            )
+        shapes = tuple(value.shape[-2:] for value in state)
         program = programs.get(shapes)
         if program is None:
-            program = programs[shapes] = _compile(flow, velocities, fixed, shapes)
+            program = programs[shapes] = _compile(flow, expressions, fixed, shapes)
         return program.run(state)
 
-    return velocity
+    return values
 
 
 @dataclass
@@ -98,7 +131,7 @@ class _Program:
 
 def _compile(
     flow: GradientFlow,
-    velocities: Sequence[Expr],
+    expressions: Sequence[Expr],
     fixed: Mapping[str, Array],
     shapes: Sequence[tuple[int, ...]],
 ) -> _Program:
@@ -120,7 +153,7 @@ def _compile(
                 )
     compiler = _Compiler(flow.variables, fixed, sizes)
     program = compiler.program
-    program.results = tuple(compiler.register(velocity) for velocity in velocities)
+    program.results = tuple(compiler.register(expression) for expression in expressions)
     return program
 
 
@@ -164,7 +197,7 @@ class _Compiler:
             case "matmul":
                 return self._chain(_flatten(expr))
             case "T":
-                return self.emit(np.transpose, self.register(expr.args[0]))
+                return self.emit(_transpose, self.register(expr.args[0]))
             case "add":
                 return self._sum(expr.args)
             case "scale" | "times":
@@ -237,20 +270,24 @@ class _Compiler:
         return place(product(0, count - 1), 0, count - 1)
 
 
+def _transpose(a: Array) -> Array:
+    return np.swapaxes(a, -1, -2)
+
+
 def _trace(a: Array) -> Array:
-    return np.trace(a).reshape(1, 1)
+    return np.trace(a, axis1=-2, axis2=-1)[..., None, None]
 
 
 def _total(a: Array) -> Array:
-    return np.sum(a).reshape(1, 1)
+    return np.sum(a, axis=(-2, -1), keepdims=True)
 
 
 def _diagonal(column: Array) -> Array:
-    return np.diag(column[:, 0])
+    return column * np.eye(column.shape[-2])
 
 
 def _diagonal_part(a: Array) -> Array:
-    return np.diag(np.diag(a))
+    return a * np.eye(a.shape[-1])
 
 
 def _flatten(expr: Expr) -> list[Expr]:

@@ -1,17 +1,19 @@
-"""Random typed expressions of the claim-file language, true rewritings of them, and small mistakes.
+"""Random typed expressions of the claim-file language.
 
 Expressions are trees of `Node`s with shapes; `text` writes one through Python's own `ast`, so that
-what is tested is the language as a user writes it. Rewritings are identities of matrix algebra.
-Those that rest on a declared kind are never used below a derivative or a step, where a kind does
-not hold for the moved matrix.
+what is tested is the language as a user writes it. A dimension is a string: a symbol, "1", a
+product "n*r" (slowest first, as in the language) or a sum "m+n".
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
+import json
 import random
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 SHAPES: dict[str, tuple[str, str]] = {
@@ -33,44 +35,109 @@ SHAPES: dict[str, tuple[str, str]] = {
     "y": ("n", "1"),
     "u": ("m", "1"),
 }
-KINDS = {
-    "S": "symmetric",
-    "K": "skew",
-    "L": "diagonal",
-    "M": "diagonal",
-    "O": "orthogonal",
-    "G": "invertible",
-    "P": "orthonormal",
-    "Z": "symmetric",
+MORE_SHAPES: dict[str, tuple[str, str]] = {
+    "C": ("m", "n"),
+    "U": ("m", "r"),
+    **dict.fromkeys(("Q", "R", "E", "F", "H", "J", "N", "I", "OO", "DS", "DSI"), ("n", "n")),
 }
+"""Constants and combinations of kinds, for the wide language only."""
+
+ALL_SHAPES = SHAPES | MORE_SHAPES
+KINDS: dict[str, tuple[str, ...]] = {
+    "S": ("symmetric",),
+    "K": ("skew",),
+    "L": ("diagonal",),
+    "M": ("diagonal",),
+    "O": ("orthogonal",),
+    "G": ("invertible",),
+    "P": ("orthonormal",),
+    "Z": ("symmetric",),
+    "C": ("constant",),
+    "U": ("constant", "orthonormal"),
+    "Q": ("constant", "symmetric"),
+    "R": ("invertible", "symmetric"),
+    "E": ("invertible", "skew"),
+    "F": ("diagonal", "invertible"),
+    "H": ("orthogonal", "symmetric"),
+    "J": ("diagonal", "orthogonal"),
+    "N": ("orthogonal", "skew"),
+    "I": ("invertible", "orthogonal"),
+    "OO": ("orthonormal", "symmetric"),
+    "DS": ("diagonal", "symmetric"),
+    "DSI": ("diagonal", "invertible", "symmetric"),
+}
+EVEN = ("E", "N")
+"""Skew and invertible: of even size."""
+
+INVERTIBLE = tuple(s for s, kinds in KINDS.items() if {"invertible", "orthogonal"} & {*kinds})
 SCALARS = ("a", "b")
 VELOCITY = {"X": "Y @ X - X.T", "A": "2 * A @ S - B", "x": "X @ x", "W": "K @ W", "b": "a * b"}
 UPDATE = {"X": "X - a * Y @ X", "A": "A + B * A", "x": "x - y", "a": "a + 1"}
 DIMS = ("m", "n", "r")
 CALCULUS = ("D", "grad", "d", "after")
 VARIABLES = ("A", "X", "W", "x", "S", "a")
-
-DECLARATIONS = "\n".join(
-    [
-        "[matrices]",
-        *(
-            f"{k} = [{', '.join(d if d.isdigit() else repr(d) for d in shape)}]"
-            for k, shape in SHAPES.items()
-        ),
-        "[kinds]",
-        *(f'{k} = "{kind}"' for k, kind in KINDS.items()),
-        "[scalars]",
-        *(f"{s} = {{}}" for s in SCALARS),
-        "[flow.velocity]",
-        *(f'{k} = "{v}"' for k, v in VELOCITY.items()),
-        "[step.update]",
-        *(f'{k} = "{v}"' for k, v in UPDATE.items()),
-    ]
-)
+_OF_SIZE = {"m": "u", "n": "x", "r": "W"}
 
 
 def claim_file(left: str, right: str, name: str = "c") -> str:
-    return f'{DECLARATIONS}\n\n[[claim]]\nid = "{name}"\nsays = "{left} == {right}"\n'
+    """A claim file that declares what the two sides use, moving matrices included."""
+    says = f"{left} == {right}"
+    flow, step = _moving(r"\bd\(", VELOCITY, says), _moving(r"\bafter\(", UPDATE, says)
+    used = _names(says, *flow.values(), *step.values(), *flow, *step)
+    declared = {s: shape for s, shape in ALL_SHAPES.items() if s in used}
+    bare = {d for d in DIMS if d in used} - {d for shape in declared.values() for d in shape}
+    declared |= {_OF_SIZE[d]: ALL_SHAPES[_OF_SIZE[d]] for d in bare}
+    lines = ["[matrices]"]
+    lines += [
+        f"{s} = [{', '.join(d if d.isdigit() else repr(d) for d in shape)}]"
+        for s, shape in declared.items()
+    ]
+    lines += ["[kinds]"]
+    lines += [f"{s} = {json.dumps(kinds)}" for s, kinds in KINDS.items() if s in declared]
+    lines += ["[scalars]", *(f"{s} = {{}}" for s in SCALARS)]
+    if used & {"phi", "dphi", "ddphi"}:
+        lines += ["[functions]", "phi = {}"]
+    for section, table in (("flow.velocity", flow), ("step.update", step)):
+        lines += [f"[{section}]", *(f'{k} = "{v}"' for k, v in table.items())] if table else []
+    return "\n".join([*lines, "", "[[claim]]", f'id = "{name}"', f'says = "{says}"', ""])
+
+
+def _names(*texts: str) -> set[str]:
+    return {found for text in texts for found in re.findall(r"[^\W\d]\w*", text)}
+
+
+def _moving(operator: str, table: dict[str, str], says: str) -> dict[str, str]:
+    """Motions of the matrices that a text mentions, and of those that these motions mention."""
+    if not re.search(operator, says):
+        return {}
+    found: dict[str, str] = {}
+    used = _names(says)
+    while missing := [s for s in table if s in used and s not in found]:
+        found |= {s: table[s] for s in missing}
+        used |= _names(*found.values())
+    return found or {s: v for s, v in table.items() if s in SCALARS}
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+
+def times_dim(*dims: str) -> str:
+    return "*".join(d for d in dims if d != "1") or "1"
+
+
+def plus_dim(*dims: str) -> str:
+    return "+".join(dims)
+
+
+def plain(dim: str) -> bool:
+    """Whether this is a symbol or 1."""
+    return "*" not in dim and "+" not in dim
+
+
+def pair(dim: str, sign: str) -> tuple[str, str] | None:
+    """The two parts of a sum or product of two plain dimensions."""
+    parts = dim.split(sign)
+    return (parts[0], parts[1]) if len(parts) == 2 and all(map(plain, parts)) else None
 
 
 @dataclass(frozen=True)
@@ -96,7 +163,7 @@ class Node:
 
 
 def name(symbol: str) -> Node:
-    rows, cols = SHAPES.get(symbol, ("1", "1"))
+    rows, cols = ALL_SHAPES.get(symbol, ("1", "1"))
     return Node("name", (), symbol, rows, cols)
 
 
@@ -165,6 +232,58 @@ def square(function: str, a: Node) -> Node:
     return Node(function, (a,), None, a.rows, a.rows)
 
 
+def alike(function: str, a: Node) -> Node:
+    """An opaque function, or a sign, of the same shape."""
+    return Node(function, (a,), None, *a.shape)
+
+
+def kron(a: Node, b: Node) -> Node:
+    return Node("kron", (a, b), None, times_dim(a.rows, b.rows), times_dim(a.cols, b.cols))
+
+
+def face(a: Node, b: Node) -> Node:
+    assert a.rows == b.rows
+    return Node("face_splitting", (a, b), None, a.rows, times_dim(a.cols, b.cols))
+
+
+def vec(a: Node) -> Node:
+    return Node("vec", (a,), None, times_dim(a.cols, a.rows), "1")
+
+
+def hstack(*parts: Node) -> Node:
+    assert len({part.rows for part in parts}) == 1
+    return Node("hstack", parts, None, parts[0].rows, plus_dim(*(part.cols for part in parts)))
+
+
+def vstack(*parts: Node) -> Node:
+    assert len({part.cols for part in parts}) == 1
+    return Node("vstack", parts, None, plus_dim(*(part.rows for part in parts)), parts[0].cols)
+
+
+def blkdiag(a: Node, b: Node) -> Node:
+    return Node("blkdiag", (a, b), None, plus_dim(a.rows, b.rows), plus_dim(a.cols, b.cols))
+
+
+def tensor(p: Node, w: Node, v: Node) -> Node:
+    assert p.cols == w.rows == v.rows
+    return Node("tensor", (p, w, v), None, p.rows, times_dim(w.cols, v.cols))
+
+
+def contract(t: Node, *vectors: Node) -> Node:
+    """Over j, or over i and j, of columns (i, j)."""
+    if len(vectors) == 2:
+        assert t.cols == times_dim(vectors[0].rows, vectors[1].rows)
+        return Node("contract", (t, *vectors), None, t.rows, "1")
+    both = pair(t.cols, "*")
+    assert both is not None
+    assert both[1] == vectors[0].rows
+    return Node("contract", (t, *vectors), None, t.rows, both[0])
+
+
+def mean(f: Node, v: str) -> Node:
+    return Node("expect", (f,), v, *f.shape)
+
+
 def grad(f: Node, v: str) -> Node:
     return Node("grad", (f,), v, *name(v).shape)
 
@@ -205,15 +324,15 @@ def _tree(node: Node) -> ast.expr:
             return ast.BinOp(args[0], _OPERATORS[node.op], args[1])
         case "pow":
             return ast.BinOp(args[0], ast.Pow(), ast.Constant(int(str(node.data))))
-        case "neg":
-            return ast.UnaryOp(ast.USub(), args[0])
+        case "neg" | "pos":
+            return ast.UnaryOp(ast.USub() if node.op == "neg" else ast.UAdd(), args[0])
         case "T":
             return ast.Attribute(args[0], "T", ast.Load())
         case "eye":
             return ast.parse(f"eye({node.rows})", mode="eval").body
         case "ones" | "zeros":
             return ast.parse(f"{node.op}({node.rows}, {node.cols})", mode="eval").body
-        case "grad" | "D":
+        case "grad" | "D" | "expect":
             args.insert(1, ast.Name(str(node.data), ast.Load()))
             return ast.Call(ast.Name(node.op, ast.Load()), args, [])
         case function:
@@ -231,102 +350,417 @@ def size(node: Node) -> int:
 
 
 def degree(node: Node) -> int:
-    """Number of matrices in the longest product, derivatives and scalars left aside."""
+    """Number of matrices in the longest product, derivatives, means and scalars left aside."""
     below = [degree(arg) for arg in node.args]
     match node.op:
         case "name":
-            return int(str(node.data) in SHAPES)
-        case "mm" | "mul" | "inner":
+            return int(str(node.data) in ALL_SHAPES)
+        case "mm" | "mul" | "inner" | "kron" | "face_splitting" | "tensor" | "contract":
             return sum(below)
         case "norm2":
             return 2 * below[0]
         case "pow":
             assert isinstance(node.data, int)
-            return node.data * below[0]
+            return max(node.data, 0) * below[0]
+        case "phi" | "dphi":
+            return 1  # one factor of a term, whatever stands inside
         case _:
             return max(below, default=0)
 
 
 def features(node: Node) -> set[str]:
-    """Operators and kinds that occur."""
+    """Operators and kinds that occur; "shared" for a summed index in more than two factors."""
     found: set[str] = set()
     for part in walk(node):
         found.add(part.op)
         if part.op == "mul":
             found.add("scale" if part.args[0].scalar or part.args[1].scalar else "hadamard")
-        if part.op == "name" and str(part.data) in SHAPES:
-            found.add(KINDS.get(str(part.data), "general"))
+        if part.op == "pow":
+            found.add("negative power" if int(str(part.data)) < 0 else "positive power")
+        if part.op == "name" and str(part.data) in ALL_SHAPES:
+            kinds = KINDS.get(str(part.data), ("general",))
+            found |= {*kinds, " and ".join(kinds)}
         if part.op == "name" and str(part.data) in SCALARS:
             found.add("scalar")
         if part.op == "name" and str(part.data) in DIMS:
             found.add("dimension")
+    if any(term.shared for term in terms(node)):
+        found.add("shared")
     return found
+
+
+# --- summed indices -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Term:
+    """The factors at the row and the column index of a term.
+
+    Attributes:
+        rows: the factors that the row index stands in.
+        cols: the same for the column index; the same set where the two are one index.
+        one: whether row and column are one index.
+        shared: whether some summed index stands in more than two factors.
+    """
+
+    rows: frozenset[object] = frozenset()
+    cols: frozenset[object] = frozenset()
+    one: bool = False
+    shared: bool = False
+
+
+MOST_TERMS = 24
+"""Terms looked at, at each operation; more are left aside."""
+
+
+def terms(node: Node) -> list[Term]:
+    """Terms of an expression, some of them left aside: what is found shared is.
+
+    Nothing is claimed of what is below a derivative, nor of the indices that Kronecker products and
+    blocks are made of.
+    """
+    fresh = itertools.count()
+
+    def of(part: Node) -> list[Term]:
+        if part.op in ("grad", "D", "d", "expect"):
+            return [Term()]
+        below = [of(arg)[:MOST_TERMS] for arg in part.args]
+        return _terms(part, below, fresh)[:MOST_TERMS]
+
+    return of(node)
+
+
+def _terms(node: Node, below: list[list[Term]], fresh: Iterator[int]) -> list[Term]:
+    match node.op:
+        case "name" | "inv":
+            symbol = node.args[0].data if node.op == "inv" else node.data
+            if symbol not in ALL_SHAPES:
+                return [Term()]
+            factor = frozenset([next(fresh)])
+            return [Term(factor, factor, "diagonal" in KINDS.get(str(symbol), ()))]
+        case "phi" | "dphi":
+            factor = frozenset([next(fresh)])
+            return [Term(factor, factor)]
+        case "zeros":
+            return []
+        case "eye":
+            return [Term(one=True)]
+        case "T":
+            return [Term(t.cols, t.rows, t.one, t.shared) for t in below[0]]
+        case "add" | "sub":
+            return below[0][: MOST_TERMS // 2] + below[1]
+        case "mul" if node.args[0].scalar or node.args[1].scalar:
+            scaling, scaled = below if node.args[0].scalar else reversed(below)
+            return [
+                Term(t.rows, t.cols, t.one, t.shared or s.shared) for s in scaling for t in scaled
+            ]
+        case "mul":
+            return [_entrywise(a, b) for a in below[0] for b in below[1]]
+        case "pow":
+            result = [Term()]
+            for k in range(max(int(str(node.data)), 0)):
+                copies = [_copy(t, k) for t in below[0]]
+                result = [_entrywise(a, b) for a in result for b in copies][:MOST_TERMS]
+            return result
+        case "norm2":
+            pairs = [_entrywise(a, _copy(b, "again")) for a in below[0] for b in below[0]]
+            return [_summed(t, node.args[0]) for t in pairs]
+        case "inner":
+            pairs = [_entrywise(a, b) for a in below[0] for b in below[1]]
+            return [_summed(t, node.args[0]) for t in pairs]
+        case "sum":
+            return [_summed(t, node.args[0]) for t in below[0]]
+        case "tr":
+            met = [_entrywise(t, Term(one=True)) for t in below[0]]
+            return [_summed(t, node.args[0]) for t in met]
+        case "diag":
+            return [Term(t.rows, t.rows, True, t.shared) for t in below[0]]
+        case "diagpart":
+            return [_entrywise(t, Term(one=True)) for t in below[0]]
+        case "mm":
+            inner = node.args[0].cols
+            return [_product(a, b, inner) for a in below[0] for b in below[1]]
+        case "face_splitting":
+            return [_face(a, b) for a in below[0] for b in below[1]]
+        case "tensor":
+            faces = [_face(w, v) for w in below[1] for v in below[2]]
+            return [_product(p, f, node.args[0].cols) for p in below[0] for f in faces]
+        case "neg" | "pos" | "sym" | "skew" | "div" | "after":
+            return below[0]
+        case _:
+            shared = any(t.shared for part in below for t in part)
+            return [Term(shared=shared)] if all(below) or not below else []
+
+
+def _copy(term: Term, number: object) -> Term:
+    """The same with other factors."""
+    rows = frozenset((number, factor) for factor in term.rows)
+    cols = frozenset((number, factor) for factor in term.cols)
+    return Term(rows, cols, term.one, term.shared)
+
+
+def _entrywise(a: Term, b: Term) -> Term:
+    rows, cols, one = a.rows | b.rows, a.cols | b.cols, a.one or b.one
+    rows, cols = (rows | cols, rows | cols) if one else (rows, cols)
+    return Term(rows, cols, one, a.shared or b.shared)
+
+
+def _product(a: Term, b: Term, dim: str) -> Term:
+    shared = a.shared or b.shared
+    middle = a.cols | b.rows
+    if a.one and b.one:
+        return Term(middle, middle, True, shared)
+    if a.one:
+        return Term(middle, b.cols, False, shared)
+    if b.one:
+        return Term(a.rows, middle, False, shared)
+    return Term(a.rows, b.cols, False, shared or (plain(dim) and dim != "1" and len(middle) > 2))
+
+
+def _face(a: Term, b: Term) -> Term:
+    return Term(a.rows | b.rows, frozenset(), False, a.shared or b.shared)
+
+
+def _summed(term: Term, matrix: Node) -> Term:
+    """The sum over both indices."""
+    many = any(
+        plain(dim) and dim != "1" and len(factors) > 2
+        for dim, factors in ((matrix.rows, term.rows), (matrix.cols, term.cols))
+    )
+    return Term(shared=term.shared or many)
 
 
 # --- drawing --------------------------------------------------------------------------------------
 
+SCALAR_SIZES = ("m", "n", "n", "r")
+INNER = ("m", "n", "n", "r", "1")
+PRODUCTS = ("n*r", "m*n", "r*r", "n*n")
+SUMS = ("m+n", "n+r", "n+1", "n+n")
+MULTILINEAR = ("kron", "vec", "face_splitting", "tensor", "contract")
+BLOCKS = ("hstack", "vstack", "blkdiag")
+Rules = list[tuple[str, Callable[[], Node]]]
+
 
 class Draw:
-    """Draws expressions; a source of randomness and the odds of a sum."""
+    """Draws expressions.
 
-    def __init__(self, rng: random.Random) -> None:
+    Args:
+        rng: source of randomness.
+        wanted: an operator or kind to favour; None for the narrow language, which has neither
+            combinations of kinds nor opaque functions, Kronecker products and blocks.
+    """
+
+    def __init__(self, rng: random.Random, wanted: str | None = None) -> None:
         self.rng = rng
+        self.wanted = wanted
+        self.wide = wanted is not None
         self.sums = 2
+        self.applied = 1
+        self.symbols = ALL_SHAPES if self.wide else SHAPES
+        self.favoured = [s for s, kinds in KINDS.items() if wanted in (*kinds, " and ".join(kinds))]
 
     def split(self, degree: int) -> tuple[int, int]:
-        first = self.rng.randint(1, degree - 1)
+        first = self.rng.randint(1, degree - 1) if degree > 1 else self.rng.randint(0, 1)
         return first, degree - first
 
+    def size(self, simple: tuple[str, ...]) -> str:
+        """A dimension; products and sums now and then."""
+        if self.wide:
+            roll = self.rng.random()
+            if roll < (0.5 if self.wanted in MULTILINEAR else 0.04):
+                return self.rng.choice(PRODUCTS)
+            if roll < (0.5 if self.wanted in BLOCKS else 0.08):
+                return self.rng.choice(SUMS)
+        return self.rng.choice(simple)
+
+    def choose(self, rules: Rules) -> Node:
+        """By one of the rules, the wanted one preferred."""
+        wanted = [make for rule, make in rules if rule == self.wanted]
+        if wanted and self.rng.random() < 0.4:
+            return self.rng.choice(wanted)()
+        return self.rng.choice(rules)[1]()
+
+    # --- single matrices ----------------------------------------------------------------------
+
     def leaf(self, rows: str, cols: str) -> Node:
-        options = [name(s) for s, shape in SHAPES.items() if shape == (rows, cols)]
-        options += [turn(name(s)) for s, shape in SHAPES.items() if shape == (cols, rows)]
+        if not (plain(rows) and plain(cols)):
+            return ones(rows, cols)
+        of_shape = [s for s, shape in self.symbols.items() if shape == (rows, cols)]
+        turned = [s for s, shape in self.symbols.items() if shape == (cols, rows)]
+        fitting = [s for s in self.favoured if s in of_shape]
+        if fitting and self.rng.random() < 0.5:
+            favoured = self.rng.choice(fitting)
+            inverted = favoured in INVERTIBLE and self.rng.random() < 0.3
+            return square("inv", name(favoured)) if inverted else name(favoured)
+        options = [*map(name, of_shape), *(turn(name(s)) for s in turned)]
         if rows == cols != "1":
             options += [eye(rows), square("inv", name("G"))] if rows == "n" else [eye(rows)]
         if rows == cols == "1":
             options = [name(s) for s in SCALARS] + [to_scalar("tr", name(s)) for s in "XSLZ"]
             options += [num(2), dim(self.rng.choice(DIMS))]
+            if self.wide:
+                options.append(power(name(self.rng.choice(SCALARS)), -self.rng.randint(1, 2)))
         if not options or self.rng.random() < 0.05:
             options = [ones(rows, cols)]
+        if self.wide and self.rng.random() < (0.2 if self.wanted == "zeros" else 0.01):
+            return zeros(rows, cols)
         return self.rng.choice(options)
+
+    def _applied(self, rows: str, cols: str, degree: int) -> Node:
+        self.applied -= 1
+        function = self.wanted if self.wanted in ("phi", "dphi") else "phi"
+        return alike(function, self.matrix(rows, cols, min(degree, self.rng.randint(1, 2))))
+
+    # --- operations ---------------------------------------------------------------------------
 
     def matrix(self, rows: str, cols: str, degree: int) -> Node:
         """An expression of that shape and about that degree."""
+        composite = not (plain(rows) and plain(cols))
+        if degree <= 1 and self.wide and self.applied > 0 and not composite:
+            if self.rng.random() < (0.4 if self.wanted in ("phi", "dphi") else 0.02):
+                return self._applied(rows, cols, degree)
+        if composite:
+            return self._composite(rows, cols, degree)
         if degree <= 1:
             return self.leaf(rows, cols)
-        rules: list[Callable[[str, str, int], Node]] = [self._matmul] * 4
-        rules += [self._hadamard, self._scale, self._turn]
+        scalar = rows == cols == "1"
+        rules = self._of_scalars(degree) if scalar else self._of_matrices(rows, cols, degree)
+        if self.wide:
+            rules += self._wide(rows, cols, degree)
+        return self.choose(rules)
+
+    def _of_scalars(self, degree: int) -> Rules:
+        return [
+            ("tr", lambda: self._trace(degree)),
+            ("tr", lambda: self._trace(degree)),
+            ("norm2", lambda: self._norm2(degree)),
+            ("inner", lambda: self._inner(degree)),
+            ("sum", lambda: self._total(degree)),
+            ("mm", lambda: self._matmul("1", "1", degree)),
+            ("add", lambda: self._sum("1", "1", degree)),
+        ]
+
+    def _of_matrices(self, rows: str, cols: str, degree: int) -> Rules:
+        rules: Rules = [("mm", lambda: self._matmul(rows, cols, degree))] * 4
+        rules += [
+            ("hadamard", lambda: mul(*self._two((rows, cols), (rows, cols), degree))),
+            ("scale", lambda: self._scale(rows, cols, degree)),
+            ("T", lambda: turn(self.matrix(cols, rows, degree))),
+        ]
         if self.sums > 0:
-            rules += [self._sum] * 2
+            rules += [("add", lambda: self._sum(rows, cols, degree))] * 2
         if degree % 2 == 0 and rows != "1":
-            rules.append(lambda r, c, d: power(self.matrix(r, c, d // 2), 2))
-        if rows == cols == "1":
-            rules = [self._trace, self._trace, self._norm2, self._inner, self._total, self._matmul]
-            rules.append(self._sum)
-        elif rows == cols:
-            rules += [self._diag, self._diagpart, self._half]
-        return self.rng.choice(rules)(rows, cols, degree)
+            half = degree // 2
+            rules.append(("positive power", lambda: power(self.matrix(rows, cols, half), 2)))
+        if rows == cols:
+            rules += [
+                (op, lambda op=op: square(op, self.matrix(rows, cols, degree)))
+                for op in ("diagpart", "sym", "skew")
+            ]
+            rules.append(("diag", lambda: square("diag", self.matrix(rows, "1", degree))))
+        return rules
+
+    def _wide(self, rows: str, cols: str, degree: int) -> Rules:
+        """What is left of Kronecker products and tensors where the shape is a simple one."""
+        rules: Rules = [
+            ("kron", lambda: kron(*self._two(("1", cols), (rows, "1"), degree))),
+            ("kron", lambda: kron(*self._two((rows, "1"), ("1", cols), degree))),
+            ("face_splitting", lambda: face(*self._two((rows, "1"), (rows, cols), degree))),
+        ]
+        rules += [
+            (op, lambda op=op: alike(op, self.matrix(rows, cols, degree))) for op in ("pos", "neg")
+        ]
+        if cols == "1":
+            rules.append(("vec", lambda: vec(self.matrix("1", rows, degree))))
+            rules.append(("contract", lambda: self._contract_both(rows, degree)))
+        else:
+            rules.append(("contract", lambda: self._contract(rows, cols, degree)))
+        return rules if self.wanted in {rule for rule, _ in rules} else self.rng.sample(rules, 1)
+
+    def _composite(self, rows: str, cols: str, degree: int) -> Node:
+        """A shape with a product or a sum in it."""
+        if not (plain(cols) and plain(rows)) and degree > 1 and self.rng.random() < 0.3:
+            return self.choose(
+                [
+                    ("mm", lambda: self._matmul(rows, cols, degree)),
+                    ("scale", lambda: self._scale(rows, cols, degree)),
+                    ("hadamard", lambda: mul(*self._two((rows, cols), (rows, cols), degree))),
+                ]
+            )
+        rules: Rules = []
+        above, beside = pair(rows, "+"), pair(cols, "+")
+        if above and beside:
+            corners = (above[0], beside[0]), (above[1], beside[1])
+            rules.append(("blkdiag", lambda: blkdiag(*self._blocks(*corners, degree))))
+        if above:
+            halves = (above[0], cols), (above[1], cols)
+            rules.append(("vstack", lambda: vstack(*self._blocks(*halves, degree))))
+        elif beside:
+            sides = (rows, beside[0]), (rows, beside[1])
+            rules.append(("hstack", lambda: hstack(*self._blocks(*sides, degree))))
+        else:
+            rules += self._product_rules(rows, cols, degree)
+        return self.choose(rules) if rules else ones(rows, cols)
+
+    def _product_rules(self, rows: str, cols: str, degree: int) -> Rules:
+        """Rows, columns or both are a product."""
+        rules: Rules = []
+        (p, q), (c, d) = pair(rows, "*") or ("1", rows), pair(cols, "*") or ("1", cols)
+        rules.append(("kron", lambda: kron(*self._two((p, c), (q, d), degree))))
+        if cols == "1":
+            rules.append(("vec", lambda: vec(self.matrix(q, p, degree))))
+        if plain(rows):
+            k = self.rng.choice(DIMS)
+            rules.append(("face_splitting", lambda: face(*self._two((rows, c), (rows, d), degree))))
+            rules.append(("tensor", lambda: self._tensor((rows, k), (k, c), (k, d), degree)))
+        elif plain(cols):
+            rules.append(("T", lambda: turn(self._composite(cols, rows, degree))))
+        return rules
+
+    def _two(self, one: tuple[str, str], other: tuple[str, str], degree: int) -> tuple[Node, Node]:
+        """Two factors."""
+        first, second = self.split(degree)
+        return self.matrix(*one, first), self.matrix(*other, second)
+
+    def _blocks(
+        self, one: tuple[str, str], other: tuple[str, str], degree: int
+    ) -> tuple[Node, Node]:
+        """Two blocks, the first of the degree."""
+        parts = self.matrix(*one, degree), self.matrix(*other, self.rng.randint(1, max(1, degree)))
+        return parts
+
+    def _tensor(
+        self, p: tuple[str, str], w: tuple[str, str], v: tuple[str, str], degree: int
+    ) -> Node:
+        first, rest = self.split(degree)
+        second, third = self.split(rest)
+        return tensor(self.matrix(*p, first), self.matrix(*w, second), self.matrix(*v, third))
+
+    def _contract(self, rows: str, cols: str, degree: int) -> Node:
+        j = self.rng.choice(DIMS)
+        return contract(*self._two((rows, times_dim(cols, j)), (j, "1"), degree))
+
+    def _contract_both(self, rows: str, degree: int) -> Node:
+        i, j = self.rng.choice(DIMS), self.rng.choice(DIMS)
+        first, rest = self.split(degree)
+        second, third = self.split(rest)
+        flattened = self.matrix(rows, times_dim(i, j), first)
+        return contract(flattened, self.matrix(i, "1", second), self.matrix(j, "1", third))
 
     def _matmul(self, rows: str, cols: str, degree: int) -> Node:
-        one, other = self.split(degree)
-        inner = self.rng.choice(["m", "n", "n", "r", "1"])
-        return mm(self.matrix(rows, inner, one), self.matrix(inner, cols, other))
-
-    def _hadamard(self, rows: str, cols: str, degree: int) -> Node:
-        one, other = self.split(degree)
-        return mul(self.matrix(rows, cols, one), self.matrix(rows, cols, other))
+        inner = self.size(INNER)
+        return mm(*self._two((rows, inner), (inner, cols), degree))
 
     def _scale(self, rows: str, cols: str, degree: int) -> Node:
         if self.rng.random() < 0.5:
             factor = self.rng.choice([name("a"), name("b"), dim("n"), num(Fraction(3, 2)), num(-2)])
+            if self.wanted == "negative power":
+                factor = power(name(self.rng.choice(SCALARS)), -self.rng.randint(1, 2))
             return mul(factor, self.matrix(rows, cols, degree))
         if self.rng.random() < 0.5:
             divisor = self.rng.choice([name("a"), dim("m"), add(name("a"), num(7)), num(3)])
             return div(self.matrix(rows, cols, degree), divisor)
-        one, other = self.split(degree)
-        return mul(self.matrix("1", "1", one), self.matrix(rows, cols, other))
-
-    def _turn(self, rows: str, cols: str, degree: int) -> Node:
-        return turn(self.matrix(cols, rows, degree))
+        return mul(*self._two(("1", "1"), (rows, cols), degree))
 
     def _sum(self, rows: str, cols: str, degree: int) -> Node:
         self.sums -= 1
@@ -334,38 +768,34 @@ class Draw:
         other = self.rng.randint(1, degree)
         return make(self.matrix(rows, cols, degree), self.matrix(rows, cols, other))
 
-    def _diag(self, rows: str, cols: str, degree: int) -> Node:
-        return square("diag", self.matrix(rows, "1", degree))
-
-    def _diagpart(self, rows: str, cols: str, degree: int) -> Node:
-        return square("diagpart", self.matrix(rows, cols, degree))
-
-    def _half(self, rows: str, cols: str, degree: int) -> Node:
-        return square(self.rng.choice(["sym", "skew"]), self.matrix(rows, cols, degree))
-
-    def _trace(self, rows: str, cols: str, degree: int) -> Node:
-        n = self.rng.choice(["m", "n", "n", "r"])
+    def _trace(self, degree: int) -> Node:
+        n = self.size(SCALAR_SIZES)
         return to_scalar("tr", self.matrix(n, n, degree))
 
-    def _norm2(self, rows: str, cols: str, degree: int) -> Node:
-        r, c = self.rng.choice(DIMS), self.rng.choice(DIMS)
+    def _norm2(self, degree: int) -> Node:
+        r, c = self.size(DIMS), self.rng.choice(DIMS)
         return to_scalar("norm2", self.matrix(r, c, max(1, degree // 2)))
 
-    def _inner(self, rows: str, cols: str, degree: int) -> Node:
-        r, c = self.rng.choice(DIMS), self.rng.choice([*DIMS, "1"])
-        one, other = self.split(degree)
-        return to_scalar("inner", self.matrix(r, c, one), self.matrix(r, c, other))
+    def _inner(self, degree: int) -> Node:
+        shape = self.size(DIMS), self.rng.choice([*DIMS, "1"])
+        return to_scalar("inner", *self._two(shape, shape, degree))
 
-    def _total(self, rows: str, cols: str, degree: int) -> Node:
-        r, c = self.rng.choice(DIMS), self.rng.choice([*DIMS, "1"])
+    def _total(self, degree: int) -> Node:
+        r, c = self.size(DIMS), self.rng.choice([*DIMS, "1"])
         return to_scalar("sum", self.matrix(r, c, degree))
 
+    # --- whole expressions --------------------------------------------------------------------
+
     def any(self, degree: int, calculus: str | None = None) -> Node:
-        """An expression of any shape; with a derivative or a step on top if asked for."""
+        """An expression of any shape; with a derivative, step or mean on top if asked for."""
         shapes = [("1", "1"), ("m", "n"), ("n", "n"), ("n", "n"), ("n", "1"), ("n", "r")]
+        if self.wide:
+            shapes += [("n*r", "1"), ("m", "n*r"), ("m+n", "r")]
         rows, cols = self.rng.choice(shapes)
         if calculus is None:
             return self.matrix(rows, cols, degree)
+        if calculus == "expect":
+            return mean(self.containing("x", rows, cols, degree), "x")
         variable = self.rng.choice(VARIABLES)
         if calculus == "grad":
             return grad(self.containing(variable, "1", "1", degree), variable)
@@ -383,385 +813,3 @@ class Draw:
                 break
             drawn = self.matrix(rows, cols, degree)
         return drawn
-
-
-# --- true rewritings ------------------------------------------------------------------------------
-
-Rule = Callable[[Node, random.Random], Node | None]
-
-
-def _product_rules(node: Node, rng: random.Random) -> Node | None:
-    if node.op != "mm":
-        return None
-    a, b = node.args
-    options: list[Node] = [turn(mm(turn(b), turn(a)))]
-    if a.op == "mm":
-        options += [mm(a.args[0], mm(a.args[1], b))] * 2
-    if b.op == "mm":
-        options += [mm(mm(a, b.args[0]), b.args[1])] * 2
-    for part, build in ((a, lambda x: mm(x, b)), (b, lambda x: mm(a, x))):
-        if part.op in ("add", "sub"):
-            make = add if part.op == "add" else sub
-            options += [make(build(part.args[0]), build(part.args[1]))] * 3
-        if part.op == "neg":
-            options.append(neg(build(part.args[0])))
-    if a.op == "diag" and b.cols == "1":
-        options.append(mul(a.args[0], b))
-    if a.scalar or b.scalar:
-        options.append(mul(a, b))
-    return rng.choice(options)
-
-
-def _transpose_rules(node: Node, rng: random.Random) -> Node | None:
-    if node.op != "T":
-        return None
-    (a,) = node.args
-    match a.op:
-        case "T":
-            return a.args[0]
-        case "mm":
-            return mm(turn(a.args[1]), turn(a.args[0]))
-        case "add" | "sub" | "mul" | "neg" | "pow":
-            parts = tuple(part if part.scalar else turn(part) for part in a.args)
-            return Node(a.op, parts, a.data, a.cols, a.rows)
-        case "sym" | "diag" | "diagpart" | "eye":
-            return a
-        case "skew":
-            return neg(a)
-        case "ones":
-            return ones(a.cols, a.rows)
-        case _:
-            return None
-
-
-def _sum_rules(node: Node, rng: random.Random) -> Node | None:
-    match node.op:
-        case "add":
-            return add(node.args[1], node.args[0])
-        case "sub":
-            a, b = node.args
-            return rng.choice([add(a, neg(b)), neg(sub(b, a))])
-        case "neg":
-            return mul(num(-1), node.args[0])
-        case _:
-            return None
-
-
-def _elementwise_rules(node: Node, rng: random.Random) -> Node | None:
-    if node.op == "pow" and isinstance(node.data, int):
-        k = node.data
-        return mul(node.args[0], power(node.args[0], k - 1) if k > 2 else node.args[0])
-    if node.op == "div":
-        return mul(div(num(1), node.args[1]), node.args[0])
-    if node.op != "mul":
-        return None
-    a, b = node.args
-    options = [mul(b, a)]
-    for part, other in ((a, b), (b, a)):
-        if part.op in ("add", "sub"):
-            make = add if part.op == "add" else sub
-            options += [make(mul(part.args[0], other), mul(part.args[1], other))] * 3
-        if part.op == "eye" and other.rows == other.cols != "1":
-            options.append(square("diagpart", other))
-        if part.op == "mul" and not part.scalar and not other.scalar:
-            if not part.args[0].scalar and not part.args[1].scalar:
-                options.append(mul(part.args[0], mul(part.args[1], other)))
-    return rng.choice(options)
-
-
-def _trace_rules(node: Node, rng: random.Random) -> Node | None:
-    if node.op != "tr":
-        return None
-    (a,) = node.args
-    options = [to_scalar("tr", turn(a)), to_scalar("sum", mul(eye(a.rows), a))]
-    if a.rows != "1":
-        options.append(to_scalar("tr", square("diagpart", a)))
-    if a.op == "mm":
-        b, c = a.args
-        options += [to_scalar("tr", mm(c, b))] * 3
-        options += [to_scalar("inner", turn(b), c), to_scalar("sum", mul(turn(b), c))]
-    if a.op in ("add", "sub"):
-        parts = [to_scalar("tr", part) for part in a.args]
-        options.append(Node(a.op, tuple(parts), None, "1", "1"))
-    return rng.choice(options)
-
-
-def _norm_rules(node: Node, rng: random.Random) -> Node | None:
-    if node.op == "norm2":
-        (a,) = node.args
-        return rng.choice(
-            [
-                to_scalar("tr", mm(turn(a), a)),
-                to_scalar("tr", mm(a, turn(a))),
-                to_scalar("inner", a, a),
-                to_scalar("sum", power(a, 2)),
-                to_scalar("norm2", turn(a)),
-                to_scalar("norm2", neg(a)),
-            ]
-        )
-    if node.op == "inner":
-        a, b = node.args
-        return rng.choice(
-            [
-                to_scalar("inner", b, a),
-                to_scalar("tr", mm(turn(a), b)),
-                to_scalar("tr", mm(b, turn(a))),
-                to_scalar("sum", mul(a, b)),
-                to_scalar("inner", turn(a), turn(b)),
-            ]
-        )
-    if node.op == "sum":
-        (a,) = node.args
-        return rng.choice(
-            [to_scalar("sum", turn(a)), mm(mm(ones("1", a.rows), a), ones(a.cols, "1"))]
-        )
-    return None
-
-
-def _diagonal_rules(node: Node, rng: random.Random) -> Node | None:
-    match node.op:
-        case "diagpart":
-            (a,) = node.args
-            vector = mm(square("diagpart", a), ones(a.rows, "1"))
-            return rng.choice(
-                [mul(eye(a.rows), a), square("diagpart", turn(a)), square("diag", vector)]
-            )
-        case "diag":
-            (a,) = node.args
-            row = mm(a, ones("1", a.rows))
-            return rng.choice([turn(node), mul(eye(a.rows), row), square("diagpart", row)])
-        case "sym":
-            (a,) = node.args
-            return rng.choice([square("sym", turn(a)), div(add(a, turn(a)), num(2))])
-        case "skew":
-            (a,) = node.args
-            return rng.choice([neg(square("skew", turn(a))), div(sub(a, turn(a)), num(2))])
-        case _:
-            return None
-
-
-def _insertions(node: Node, rng: random.Random) -> Node | None:
-    extra = Draw(rng).leaf(*node.shape)
-    half = mul(num(Fraction(1, 2)), node)
-    options = [
-        sub(add(node, extra), extra),
-        add(half, half),
-        neg(neg(node)),
-        div(mul(name("a"), node), name("a")),
-        mul(div(to_scalar("tr", eye("n")), dim("n")), node),
-    ]
-    if node.rows != "1":
-        options.append(mm(eye(node.rows), node))
-    if not node.scalar:
-        options += [mul(ones(*node.shape), node), turn(turn(node))]
-    return rng.choice(options)
-
-
-def _calculus_rules(node: Node, rng: random.Random) -> Node | None:
-    if node.op not in CALCULUS:
-        return None
-    f = node.args[0]
-
-    def same(g: Node) -> Node:
-        """The same derivative of another expression."""
-        if node.op == "grad":
-            return replace(node, args=(g,))
-        return replace(node, args=(g, *node.args[1:]), rows=g.rows, cols=g.cols)
-
-    match f.op:
-        case "add" | "sub" | "neg":
-            parts = tuple(same(part) for part in f.args)
-            return Node(f.op, parts, None, *node.shape)
-        case _ if node.op == "grad":
-            return _gradient_rules(node, f)
-        case "T":
-            return turn(same(f.args[0]))
-        case "tr" | "sum" | "diag" | "diagpart" | "sym" | "skew":
-            return replace(f, args=(same(f.args[0]),))
-        case "mm" | "mul" | "inner" if node.op != "after":
-            a, b = f.args
-            return add(replace(f, args=(same(a), b)), replace(f, args=(a, same(b))))
-        case "mm" | "mul" | "inner":
-            return replace(f, args=tuple(map(same, f.args)))
-        case "name":
-            return _moved(node, str(f.data))
-        case "eye" | "ones" | "num":
-            return f if node.op == "after" else zeros(*f.shape)
-        case _ if node.op == "D" and f.scalar:
-            return to_scalar("inner", grad(f, str(node.data)), node.args[1])
-        case _:
-            return None
-
-
-def _moved(node: Node, symbol: str) -> Node | None:
-    if node.op == "D":
-        return node.args[1] if symbol == node.data else zeros(*node.shape)
-    table = VELOCITY if node.op == "d" else UPDATE
-    if symbol in table:
-        return None  # the text of the velocity is not a tree; its product rules are tested above
-    return name(symbol) if node.op == "after" else zeros(*node.shape)
-
-
-def _gradient_rules(node: Node, f: Node) -> Node | None:
-    v = str(node.data)
-    if f.op in ("tr", "sum", "norm2", "inner"):
-        for rule in (_trace_rules, _norm_rules):
-            new = rule(f, random.Random(0))
-            if new is not None:
-                return replace(node, args=(new,))
-    if f.op == "mul" and f.args[0].op == "name" and f.args[0].data != v:
-        return mul(f.args[0], grad(f.args[1], v))
-    if f.op == "mul":
-        a, b = f.args
-        return add(mul(a, grad(b, v)), mul(b, grad(a, v)))
-    return None
-
-
-def _kind_rules(node: Node, rng: random.Random) -> Node | None:
-    """Identities that hold because of a declared kind."""
-    options: list[Node] = []
-    if node.op == "name" and isinstance(node.data, str) and node.data in KINDS:
-        kind = KINDS[node.data]
-        if kind in ("symmetric", "diagonal"):
-            options.append(turn(node))
-        if kind == "skew":
-            options += [neg(turn(node)), square("skew", node)]
-        if kind == "symmetric":
-            options.append(square("sym", node))
-        if kind == "diagonal":
-            options += [
-                square("diagpart", node),
-                square("diag", mm(node, ones("n", "1"))),
-                mul(eye("n"), node),
-            ]
-        if kind == "orthogonal":
-            options += [turn(square("inv", node)), mm(mm(node, turn(node)), node)]
-    if node.op == "inv" and node.args[0] == name("G"):
-        options.append(turn(square("inv", turn(name("G")))))
-    if node.op == "T" and node.args[0] == name("K"):
-        options.append(neg(name("K")))
-    if node.op == "T" and node.args[0].op == "name" and node.args[0].data in ("S", "Z", "L", "M"):
-        options.append(node.args[0])
-    if node.op == "mm" and node.args == (name("L"), name("M")):
-        options += [mm(name("M"), name("L")), mul(name("L"), name("M"))]
-    if node.op == "eye" and node.rows == "n":
-        options.append(mm(turn(name("O")), name("O")))
-    if node.rows == "n":
-        options += [
-            mm(mm(turn(name("O")), name("O")), node),
-            mm(name("G"), mm(square("inv", name("G")), node)),
-        ]
-    if node.rows == "r":
-        options.append(mm(mm(turn(name("P")), name("P")), node))
-    if node.cols == "r":
-        options.append(mm(mm(node, turn(name("P"))), name("P")))
-    return rng.choice(options) if options else None
-
-
-FREE_RULES: tuple[Rule, ...] = (
-    _product_rules,
-    _product_rules,
-    _transpose_rules,
-    _sum_rules,
-    _elementwise_rules,
-    _trace_rules,
-    _norm_rules,
-    _diagonal_rules,
-    _calculus_rules,
-    _calculus_rules,
-)
-
-
-def rewrite(node: Node, rng: random.Random, steps: int, largest: int = 160) -> Node:
-    """The expression after some true rewritings at random places."""
-    for _ in range(steps):
-        new = _at_random(node, rng, lambda part, free: _rewritten(part, rng, free))
-        if size(new) <= largest:
-            node = new
-    return node
-
-
-def _rewritten(part: Node, rng: random.Random, free: bool) -> Node | None:
-    roll = rng.random()
-    if roll < 0.06:
-        return _insertions(part, rng)
-    if roll < 0.25 and not free:
-        return _kind_rules(part, rng)
-    rules = list(FREE_RULES)
-    rng.shuffle(rules)
-    for rule in rules:
-        new = rule(part, rng)
-        if new is not None:
-            assert new.shape == part.shape, (rule, text(part), text(new))
-            return new
-    return None
-
-
-def _at_random(node: Node, rng: random.Random, change: Callable[[Node, bool], Node | None]) -> Node:
-    """Change one random place; `change` is told whether the place is below a derivative or step."""
-    places = list(_places(node, (), False))
-    rng.shuffle(places)
-    for path, free in places:
-        part = node
-        for i in path:
-            part = part.args[i]
-        new = change(part, free)
-        if new is not None:
-            return _put(node, path, new)
-    return node
-
-
-def _places(
-    node: Node, path: tuple[int, ...], free: bool
-) -> Iterator[tuple[tuple[int, ...], bool]]:
-    yield path, free
-    for i, arg in enumerate(node.args):
-        # Divisors and inverses are left alone: not every expression may stand there.
-        if node.op == "inv" or (node.op == "div" and i == 1):
-            continue
-        yield from _places(arg, (*path, i), free or node.op in CALCULUS)
-
-
-def _put(node: Node, path: tuple[int, ...], new: Node) -> Node:
-    if not path:
-        return new
-    first, *rest = path
-    args = list(node.args)
-    args[first] = _put(args[first], tuple(rest), new)
-    return replace(node, args=tuple(args))
-
-
-# --- small mistakes -------------------------------------------------------------------------------
-
-
-def spoil(node: Node, rng: random.Random) -> Node:
-    """The expression with one change at a random place that may or may not matter."""
-    return _at_random(node, rng, lambda part, _: _spoilt(part, rng))
-
-
-def _spoilt(part: Node, rng: random.Random) -> Node | None:
-    options: list[Node] = []
-    if part.op not in ("num",):
-        options += [neg(part), mul(num(2), part)]
-    if part.op == "T" and part.rows == part.cols:
-        options += [part.args[0]] * 3
-    if part.op == "mm":
-        a, b = part.args
-        if a.shape == b.shape:
-            options += [mm(b, a)] * 3 + [mul(a, b)]
-        if a.rows == a.cols != "1":
-            options.append(mm(turn(a), b))
-        if a.shape == part.shape:
-            options.append(a)
-    if part.op == "mul" and part.args[0].shape == part.args[1].shape and part.rows == part.cols:
-        options.append(mm(*part.args))
-    if part.op in ("add", "sub"):
-        options += [part.args[0], add(*part.args), sub(*part.args)]
-    if part.op == "name" and part.data in SHAPES:
-        others = [s for s, shape in SHAPES.items() if shape == part.shape and s != part.data]
-        options += [name(rng.choice(others))] if others else []
-    if part.op in ("diagpart", "sym", "skew"):
-        options += [part.args[0]] * 2
-    if part.op == "pow" and isinstance(part.data, int):
-        options.append(power(part.args[0], part.data + 1))
-    return rng.choice(options) if options else None

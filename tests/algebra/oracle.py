@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import random
 import tomllib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -208,6 +210,8 @@ class World:
         for name, (rows, cols) in self.matrices.items():
             m, n = dims.get(str(rows), rows), dims.get(str(cols), cols)
             values[name] = draw_matrix(m, n, self.kinds.get(name, set()), rng, size)
+        for name in self.functions:  # a polynomial of degree 3, by its coefficients
+            values[name] = array([[rng.randint(-size, size)] for _ in range(4)])
         return values
 
 
@@ -348,27 +352,28 @@ class _Evaluation:
         return total
 
     def mean(self, node: ast.expr, name: str, env: dict[str, Array]) -> Array:
-        """Over a Gaussian column, by a rational rule that has its moments up to order 8."""
-        nodes = [0, 1, -1, 2, -2, 3, -3, 4, -4]
-        moments = [1, 0, 1, 0, 3, 0, 15, 0, 105]
-        powers = array([[Fraction(x) ** k for x in nodes] for k in range(9)])
-        weights = product(inverse(powers), array([[m] for m in moments]))[:, 0]
+        """Over a Gaussian column."""
+        nodes, weights = gaussian_rule()
         declared = self.world.matrices[name][0]
         size = int(self.dims.get(str(declared), declared))
         total: Any = 0
-        for pick in itertools.product(range(9), repeat=size):
-            weight = Fraction(1)
-            for i in pick:
-                weight *= weights[i]
+        for pick in itertools.product(range(len(nodes)), repeat=size):
+            weight = math.prod((weights[i] for i in pick), start=Fraction(1))
             column = array([[nodes[i]] for i in pick])
             total = total + weight * self.value(node, {**env, name: column})
         return total
 
     def size(self, node: ast.expr) -> int:
-        if isinstance(node, ast.Constant):
-            return int(str(node.value))
-        assert isinstance(node, ast.Name)
-        return self.dims[node.id]
+        match node:
+            case ast.Constant(value=value):
+                return int(str(value))
+            case ast.BinOp(left=a, op=ast.Mult(), right=b):
+                return self.size(a) * self.size(b)
+            case ast.BinOp(left=a, op=ast.Add(), right=b):
+                return self.size(a) + self.size(b)
+            case _:
+                assert isinstance(node, ast.Name)
+                return self.dims[node.id]
 
     def fit(self, name: str, value: Array) -> Array:
         """A velocity or update written 0 has the shape of its matrix."""
@@ -413,6 +418,16 @@ class _Evaluation:
         return result
 
 
+@cache
+def gaussian_rule() -> tuple[list[int], list[Fraction]]:
+    """Nodes and weights of a rational rule that has a Gaussian's moments up to order 8."""
+    nodes = [0, 1, -1, 2, -2, 3, -3, 4, -4]
+    moments = [1, 0, 1, 0, 3, 0, 15, 0, 105]
+    powers = array([[Fraction(x) ** k for x in nodes] for k in range(len(nodes))])
+    return nodes, product(inverse(powers), array([[m] for m in moments]))[:, 0].tolist()
+
+
+@lru_cache(maxsize=256)
 def parse(text: str) -> ast.expr:
     text = " ".join(text.split())
     tree = ast.parse(text, mode="eval").body
@@ -485,6 +500,9 @@ def draw_matrix(rows: int, cols: int, kinds: set[str], rng: random.Random, size:
             )
         if "symmetric" in kinds:
             return reflection(rows, rng)
+        if "skew" in kinds:
+            q, turns = reflection(rows, rng), blocks([array([[0, 1], [-1, 0]])] * (rows // 2))
+            return product(product(q, turns), q)
         q = product(reflection(rows, rng), reflection(rows, rng))
         signs = [rng.choice([-1, 1]) for _ in range(rows)]
         return array([[signs[j] * q[i, j] for j in range(cols)] for i in range(rows)])

@@ -14,7 +14,8 @@ from algebra.oracle import World, array, draw_matrix
 from algebra.test_random import candidates, some_sizes
 
 from nonmixing.algebra import load_claims
-from nonmixing.algebra.evaluate import PRIME, Arithmetic, Evaluator, Undefined
+from nonmixing.algebra.evaluate import Evaluator
+from nonmixing.algebra.ring import PRIME, Ring, Undefined
 
 
 def tuples(value: Any) -> Any:
@@ -58,14 +59,14 @@ def test_random_expressions(group: str) -> None:
 def test_inverse(n: int) -> None:
     rng = random.Random(n)
     a = draw_matrix(n, n, {"invertible"}, rng)
-    inverse = array(Arithmetic().inverse(tuples(a)))
+    inverse = array(Ring().inverse(tuples(a)))
     assert (a @ inverse == np.eye(n, dtype=int)).all()
-    assert residues(Arithmetic(PRIME).inverse(residues(a))) == residues(inverse)
+    assert residues(Ring(PRIME).inverse(residues(a))) == residues(inverse)
 
 
 def test_singular_matrices_have_no_inverse() -> None:
     for singular in ([[0]], [[1, 2], [2, 4]], [[1, 2, 3], [4, 5, 6], [7, 8, 9]]):
-        for ring in (Arithmetic(), Arithmetic(PRIME)):
+        for ring in (Ring(), Ring(PRIME)):
             with pytest.raises(Undefined):
                 ring.inverse(tuples(singular))
 

@@ -9,6 +9,7 @@ import pytest
 from algebra import generate as g
 from algebra.declare import in_a_line, judged, statement, verdict
 from algebra.oracle import World
+from algebra.rewritings import spoil
 from algebra.test_random import candidates
 
 from nonmixing.algebra import decide, load_claims
@@ -45,7 +46,7 @@ def test_differences_are_expressions_of_the_language(group: str) -> None:
     checked = 0
     for number in range(22):
         left = next(candidates(group, 2 + number % 4, rng))
-        right = g.spoil(left, rng)
+        right = spoil(left, rng)
         text = g.claim_file(g.text(left), g.text(right))
         (claim,) = load_claims(text, "test")
         decision = decide(claim, timeout=20)

@@ -10,8 +10,8 @@ import pytest
 from algebra.declare import judged, statement
 from algebra.oracle import array, is_of_kind
 
-from nonmixing.algebra.evaluate import Undefined
 from nonmixing.algebra.refute import sizes
+from nonmixing.algebra.ring import Undefined
 from nonmixing.algebra.sampling import feasible, sample
 from nonmixing.algebra.setting import Names, names_of
 from nonmixing.errors import InputError

@@ -1,0 +1,152 @@
+"""The pytest plugin: every `*.claims.toml` is a test file, with one test for each claim.
+
+Pytest loads this module at every start, also where nobody uses it: what is heavy is imported when
+the first claim file is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from nonmixing.algebra import Decision, Statement
+
+SUFFIX = ".claims.toml"
+MARK = "claim"
+TIMEOUT = "claim_timeout"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the setting for the time limit."""
+    parser.addini(TIMEOUT, f"Seconds for each claim of a *{SUFFIX} file; then it is undecided.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark that every claim has, and check the setting."""
+    config.addinivalue_line("markers", f"{MARK}: a claim of a *{SUFFIX} file (nonmixing)")
+    _timeout(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ClaimFile | None:
+    """Take the claim files."""
+    if not file_path.name.endswith(SUFFIX):
+        return None
+    return ClaimFile.from_parent(parent, path=file_path)
+
+
+class ClaimFile(pytest.File):
+    """A claim file: one item for each of its claims, in order."""
+
+    def collect(self) -> Iterator[ClaimItem]:
+        """Read the file; a mistake in it is a collection error with its line."""
+        from nonmixing.algebra import load_claims
+        from nonmixing.errors import InputError
+        from nonmixing.testing.lines import Lines
+
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.CollectError(f"{self.place(1)}: cannot be read: {error}") from None
+        lines = Lines(text)
+        try:
+            statements = load_claims(text, self.path.name)
+        except InputError as error:
+            message = str(error).removeprefix(f"{self.path.name}: ")
+            place = self.place(lines.of_message(message))
+            raise self.CollectError(f"{place}: {message}") from None
+        for statement, line in zip(statements, lines.claims(len(statements)), strict=True):
+            yield ClaimItem.from_parent(self, name=statement.id, statement=statement, line=line)
+
+    def place(self, line: int) -> str:
+        """The file as the user would write it, and a line of it."""
+        try:
+            shown = self.path.relative_to(self.config.invocation_params.dir)
+        except ValueError:
+            shown = self.path
+        return f"{shown}:{line}"
+
+
+class ClaimItem(pytest.Item):
+    """A claim: passes where the prover says what is expected, `proved` if nothing else is."""
+
+    def __init__(self, *, statement: Statement, line: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.statement = statement
+        self.line = line
+        self.expected = statement.expect or "proved"
+        self.add_marker(MARK)
+        self.extra_keyword_matches.add(self.expected)
+
+    def runtest(self) -> None:
+        """Decide the claim."""
+        from nonmixing.algebra import decide
+        from nonmixing.algebra.decide import DEFAULT_TIMEOUT
+
+        limit = _timeout(self.config)
+        decision = decide(self.statement, timeout=DEFAULT_TIMEOUT if limit is None else limit)
+        self.user_properties.append(("verdict", decision.verdict))
+        if decision.verdict != self.expected:
+            raise ClaimFailed(decision)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
+        """A few lines in place of a traceback; -v adds the counterexample as NumPy code."""
+        from nonmixing.errors import NonmixingError
+
+        error, place = excinfo.value, self._place()
+        if isinstance(error, ClaimFailed):
+            verbose = self.config.get_verbosity() > 0
+            return f"{place}: {_explain(self.statement, error.decision, self.expected, verbose)}"
+        if isinstance(error, NonmixingError):
+            return f"{place}: {error}"
+        return super().repr_failure(excinfo, *args)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """File, line (counted from 0) and name."""
+        return self.path, self.line - 1, self.name
+
+    def _place(self) -> str:
+        return self.parent.place(self.line) if isinstance(self.parent, ClaimFile) else self.name
+
+
+class ClaimFailed(Exception):
+    """The prover's verdict is not the expected one."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.verdict)
+        self.decision = decision
+
+
+def _explain(statement: Statement, decision: Decision, expected: str, verbose: bool) -> str:
+    from nonmixing.testing.failure import explain, verdict_line
+    from nonmixing.verdict import counterexample_line
+
+    headline = f"{statement.id} is {verdict_line(decision)}; expected {expected}"
+    if verbose:
+        return explain(headline, statement, decision)
+    lines = [headline, f"  {statement.says}"]
+    if decision.reason:
+        lines.append(f"  {decision.reason}")
+    if decision.counterexample is not None:
+        lines.append(f"  {counterexample_line(decision.counterexample)}")
+    if decision.verdict != "proved" and decision.difference:
+        lines.append(f"  left - right = {decision.difference}")
+    return "\n".join(lines)
+
+
+def _timeout(config: pytest.Config) -> float | None:
+    """The setting; None where it is not set."""
+    text = str(config.getini(TIMEOUT) or "")
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not (isfinite(seconds) and seconds > 0):
+        raise pytest.UsageError(f"{TIMEOUT} = {text!r}: a positive number of seconds is expected")
+    return seconds

@@ -1,0 +1,155 @@
+"""Numbers that stand for the entries of an array, so that a user's NumPy code runs exactly.
+
+A NumPy array with `dtype=object` calls the operators of its entries. With these entries `A @ B`,
+`A * B`, `A.T`, `np.trace`, `np.sum`, `np.einsum`, ... are exact; whatever needs real floats raises.
+"""
+
+from __future__ import annotations
+
+import numbers
+from fractions import Fraction
+
+MOST_DIGITS = 9
+"""A float with at most so many decimal digits is taken for the decimal that was typed."""
+
+
+class NotExact(TypeError):
+    """What came has no exact meaning here, or an operation has none."""
+
+
+class Entry:
+    """A rational number, or an integer modulo a prime.
+
+    Args:
+        value: the number.
+        prime: the modulus; None for rationals.
+    """
+
+    __slots__ = ("prime", "value")
+
+    def __init__(self, value: int | Fraction, prime: int | None = None) -> None:
+        self.prime = prime
+        self.value: int | Fraction = value if prime is None else _residue(value, prime)
+
+    # --- arithmetic -------------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> Entry:
+        return Entry(self.value + self._other(other), self.prime)
+
+    def __mul__(self, other: object) -> Entry:
+        return Entry(self.value * self._other(other), self.prime)
+
+    def __sub__(self, other: object) -> Entry:
+        return Entry(self.value - self._other(other), self.prime)
+
+    def __rsub__(self, other: object) -> Entry:
+        return Entry(self._other(other) - self.value, self.prime)
+
+    def __truediv__(self, other: object) -> Entry:
+        return Entry(self.value * self._inverted(self._other(other)), self.prime)
+
+    def __rtruediv__(self, other: object) -> Entry:
+        return Entry(self._other(other) * self._inverted(self.value), self.prime)
+
+    def __pow__(self, exponent: object) -> Entry:
+        power = exact(exponent)
+        if power.denominator != 1:
+            raise NotExact(f"the power {power} of an exact number")
+        base, times = self.value, abs(int(power))
+        if power < 0:
+            base = self._inverted(base)
+        if self.prime is not None:
+            return Entry(pow(int(base), times, self.prime), self.prime)
+        return Entry(base**times, self.prime)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Entry:
+        return Entry(-self.value, self.prime)
+
+    def __pos__(self) -> Entry:
+        return self
+
+    def conjugate(self) -> Entry:
+        """Itself: these numbers are real."""
+        return self
+
+    def _other(self, other: object) -> int | Fraction:
+        value = exact(other)
+        return value if self.prime is None else _residue(value, self.prime)
+
+    def _inverted(self, value: int | Fraction) -> int | Fraction:
+        if value == 0:
+            raise ZeroDivisionError("division by zero")
+        return 1 / Fraction(value) if self.prime is None else pow(int(value), -1, self.prime)
+
+    # --- comparison -------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == self._other(other)
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.prime))
+
+    def __bool__(self) -> bool:
+        return self.value != 0
+
+    def __lt__(self, other: object) -> bool:
+        return self._ordered() < exact(other)
+
+    def __le__(self, other: object) -> bool:
+        return self._ordered() <= exact(other)
+
+    def __gt__(self, other: object) -> bool:
+        return self._ordered() > exact(other)
+
+    def __ge__(self, other: object) -> bool:
+        return self._ordered() >= exact(other)
+
+    def __abs__(self) -> Entry:
+        return Entry(abs(self._ordered()), self.prime)
+
+    def _ordered(self) -> int | Fraction:
+        if self.prime is not None:
+            raise NotExact("a prime field has no order")
+        return self.value
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+
+def exact(value: object) -> int | Fraction:
+    """A number as an exact one.
+
+    A float stands for the decimal that was typed, if it is a short one: 0.1 is 1/10. A longer one,
+    such as that of 1/3, has been rounded.
+
+    Raises:
+        NotExact: it is no number, or a rounded one.
+    """
+    if isinstance(value, Entry):
+        return value.value
+    if isinstance(value, int | Fraction):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, float):
+        return _decimal(value)
+    raise NotExact(f"{value!r:.60} of type {type(value).__name__} is no exact number")
+
+
+def _decimal(value: float) -> int | Fraction:
+    if value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    text = repr(float(value))
+    digits = text.partition("e")[0].replace(".", "").replace("-", "").strip("0")
+    if not digits.isdigit() or len(digits) > MOST_DIGITS:
+        raise NotExact(f"the number {text} is rounded")
+    return Fraction(text)
+
+
+def _residue(value: int | Fraction, prime: int) -> int:
+    if isinstance(value, int):
+        return value % prime
+    return value.numerator * pow(value.denominator, -1, prime) % prime
