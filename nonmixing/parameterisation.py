@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -250,14 +251,12 @@ def layers(count: int) -> Parameterisation:
     return Parameterisation(
         name=f"{count} layers",
         entry="F7",
-        variables={
-            name: (widths[i + 1], widths[i]) for i, name in enumerate(names)
-        },
+        variables={name: (widths[i + 1], widths[i]) for i, name in enumerate(names)},
         left=" @ ".join(reversed(names[1:])),
         right="W1.T",
         invariants=tuple(
             f"{above}.T @ {above} / rate_{above} - {below} @ {below}.T / rate_{below}"
-            for below, above in zip(names[:-1], names[1:], strict=True)
+            for below, above in pairwise(names)
         ),
     )
 
@@ -294,8 +293,8 @@ def _moment(name: str, value: ArrayLike) -> Array:
     skew = float(np.abs(moment - moment.T).max())
     if skew > rounding:
         raise InputError(
-            f"{name}: not symmetric, an entry differs from its mirror image by {skew:.3g}; a second "
-            "moment E(x xᵀ) is expected"
+            f"{name}: not symmetric, an entry differs from its mirror image by {skew:.3g}; a "
+            "second moment E(x xᵀ) is expected"
         )
     least = float(np.linalg.eigvalsh(moment)[0])
     if least < -rounding * len(moment):

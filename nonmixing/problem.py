@@ -62,7 +62,9 @@ class _TargetField:
 
     def __get__(self, problem: BilinearProblem | None, owner: object = None) -> Array:
         if problem is None:
-            raise AttributeError("target has no default")  # what tells a dataclass that it must come
+            raise AttributeError(
+                "target has no default"
+            )  # what tells a dataclass that it must come
         known = vars(problem)
         if "_dense" not in known:
             known["_dense"] = known["_held"].operator
@@ -88,7 +90,7 @@ class BilinearProblem:
         parameterisation: What the variables are, and the loss; `absorbed()` by default.
     """
 
-    target: _TargetField = _TargetField()  # noqa: RUF009, a descriptor, not a shared default
+    target: _TargetField = _TargetField()
     samples: Samples | None = None
     rank: InitVar[int | None] = field(default=None, kw_only=True)
     decay: float = field(default=0.0, kw_only=True)
@@ -162,7 +164,6 @@ class BilinearProblem:
         """
         held: Array | TargetSVD = vars(self)["_held"]
         return held if isinstance(held, TargetSVD) else singular_factors(held)
-
 
     def variables(self, state: State) -> dict[str, Array]:
         """A state as the parameterisation's variables, in order, each of two axes, checked.
@@ -370,11 +371,16 @@ def balanced(problem: BilinearProblem, *, scale: float, width: int, seed: int) -
     """
     uneven = gaussian(problem, scale=scale, width=width, seed=seed)
     rank = min(*problem.shape, uneven.width)
-    left, values, right = np.linalg.svd(uneven.operator, full_matrices=False)
+    # The operator (m, n) is never formed: its singular vectors lie in the factors' columns.
+    left, core = np.linalg.qr(uneven.U)
+    right, other = np.linalg.qr(uneven.V)
+    inner, values, outer = np.linalg.svd(core @ other.T)
+    bases = left @ inner[:, :rank], right @ outer[:rank].T
+    signs = leading_signs(bases[0])
     # A stream of its own: the columns must not depend on the entries drawn above.
     frame = orthonormal(uneven.width, rank, random_stream(seed, 1))
-    half = np.sqrt(values[:rank])
-    return Factors((left[:, :rank] * half) @ frame.T, (right[:rank].T * half) @ frame.T)
+    half = np.sqrt(values[:rank]) * signs
+    return Factors((bases[0] * half) @ frame.T, (bases[1] * half) @ frame.T)
 
 
 def orthonormal(rows: int, columns: int, generator: np.random.Generator) -> Array:
@@ -410,7 +416,7 @@ def _decay(decay: float) -> float:
 
 
 def _rates(rates: Sequence[float], parameterisation: Parameterisation) -> tuple[float, ...]:
-    """The learning rates, one a variable, if they are positive and finite; 1 where none is given."""
+    """The learning rates, one a variable, if they are positive and finite; 1 by default."""
     names = tuple(parameterisation.variables)
     if not len(rates):
         return (1.0,) * len(names)

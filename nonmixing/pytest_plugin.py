@@ -36,7 +36,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ClaimFile 
     """Take the claim files."""
     if not file_path.name.endswith(SUFFIX):
         return None
-    return ClaimFile.from_parent(parent, path=file_path)
+    return ClaimFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
 
 
 class ClaimFile(pytest.File):
@@ -60,7 +60,9 @@ class ClaimFile(pytest.File):
             place = self.place(lines.of_message(message))
             raise self.CollectError(f"{place}: {message}") from None
         for statement, line in zip(statements, lines.claims(len(statements)), strict=True):
-            yield ClaimItem.from_parent(self, name=statement.id, statement=statement, line=line)
+            yield ClaimItem.from_parent(  # pyright: ignore[reportUnknownMemberType]
+                self, name=statement.id, statement=statement, line=line
+            )
 
     def place(self, line: int) -> str:
         """The file as the user would write it, and a line of it."""
@@ -74,8 +76,10 @@ class ClaimFile(pytest.File):
 class ClaimItem(pytest.Item):
     """A claim: passes where the prover says what is expected, `proved` if nothing else is."""
 
-    def __init__(self, *, statement: Statement, line: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self, name: str, parent: ClaimFile, *, statement: Statement, line: int, **kwargs: Any
+    ) -> None:
+        super().__init__(name, parent, **kwargs)  # pyright: ignore[reportUnknownMemberType]
         self.statement = statement
         self.line = line
         self.expected = statement.expect or "proved"
@@ -93,7 +97,7 @@ class ClaimItem(pytest.Item):
         if decision.verdict != self.expected:
             raise ClaimFailed(decision)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A few lines in place of a traceback; -v adds the counterexample as NumPy code."""
         from nonmixing.errors import NonmixingError
 
@@ -103,7 +107,7 @@ class ClaimItem(pytest.Item):
             return f"{place}: {_explain(self.statement, error.decision, self.expected, verbose)}"
         if isinstance(error, NonmixingError):
             return f"{place}: {error}"
-        return super().repr_failure(excinfo, *args)
+        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """File, line (counted from 0) and name."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from itertools import pairwise
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,7 +66,7 @@ class TargetSVD:
         """
         cuts = np.flatnonzero(-np.diff(self.s) > 4 * self.rounding) + 1
         edges = [0, *cuts.tolist(), len(self.s)]
-        return tuple(slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True))
+        return tuple(slice(a, b) for a, b in pairwise(edges))
 
 
 Target: TypeAlias = Any
@@ -101,7 +102,10 @@ def read_target(value: Target, rank: int | None) -> Array | TargetSVD:
 
 def _is_factors(value: Any) -> bool:
     """Whether it is a tuple (P, s, R), and not three rows or three matrices."""
-    return type(value) is tuple and len(value) == 3 and np.ndim(value[0]) == 2 != np.ndim(value[1])
+    if not isinstance(value, tuple):
+        return False
+    parts = cast("tuple[Any, ...]", value)
+    return len(parts) == 3 and np.ndim(parts[0]) == 2 != np.ndim(parts[1])
 
 
 def singular_factors(target: Array) -> TargetSVD:
@@ -134,8 +138,8 @@ def _factored(left: ArrayLike, values: ArrayLike, right: ArrayLike) -> TargetSVD
     )
     if not P.shape[1] == len(s) == R.shape[1]:
         raise ShapeError(
-            f"target: P, s and R have shapes {P.shape}, {s.shape} and {R.shape}; as many columns in "
-            "P and R as singular values in s are expected"
+            f"target: P, s and R have shapes {P.shape}, {s.shape} and {R.shape}; as many columns "
+            "in P and R as singular values in s are expected"
         )
     for name, basis in (("P", P), ("R", R)):
         orthonormal_columns(f"target: {name}", basis)

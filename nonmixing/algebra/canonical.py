@@ -16,7 +16,7 @@ with individualisation; automorphisms found on the way prune the search (McKay a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 SYMMETRIC = 1
@@ -65,8 +65,13 @@ def connected(factors: Iterable[Factor]) -> list[list[Factor]]:
     return [members for _, members in groups]
 
 
-def canonical(factors: Sequence[Factor]) -> tuple[int, Key]:
-    """Sign and canonical key of one component; sign 0 means that the component is zero."""
+def canonical(factors: Sequence[Factor], tick: Callable[[], None] | None = None) -> tuple[int, Key]:
+    """Sign and canonical key of one component; sign 0 means that the component is zero.
+
+    Args:
+        factors: of the component.
+        tick: called in long searches; raises when time is up.
+    """
     where: dict[int, int] = {}
     chain = True
     for head, slots in factors:
@@ -80,7 +85,7 @@ def canonical(factors: Sequence[Factor]) -> tuple[int, Key]:
         return 1, tuple(factors)
     if chain and all(count <= 2 for count in where.values()):
         return _canonical_chain(factors, where)
-    return _Search(factors).run()
+    return _Search(factors, tick).run()
 
 
 # --- paths and cycles -----------------------------------------------------------------------------
@@ -247,7 +252,8 @@ _Code = tuple[Factor, ...]
 class _Search:
     """Canonical labelling by refinement and individualisation, with automorphism pruning."""
 
-    def __init__(self, factors: Sequence[Factor]) -> None:
+    def __init__(self, factors: Sequence[Factor], tick: Callable[[], None] | None) -> None:
+        self.tick = tick
         self.factors = list(factors)
         self.labels = sorted({label for _, slots in factors for label in slots if label >= 0})
         self.at: dict[int, list[tuple[int, int]]] = {label: [] for label in self.labels}
@@ -270,6 +276,8 @@ class _Search:
         """Split colours by what each label is joined to until nothing splits any more."""
         count = len(set(colour.values()))
         while True:
+            if self.tick is not None:
+                self.tick()
             signatures: list[tuple[Head, tuple[tuple[int, int], ...], Slots]] = []
             for head, slots in self.factors:
                 seen = tuple((0, label) if label < 0 else (1, colour[label]) for label in slots)

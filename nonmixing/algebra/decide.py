@@ -270,11 +270,20 @@ class _Work:
             try:
                 return self.words.gap(left, right, r, c, self.table)
             except Unsuited:
-                pass  # the index form takes everything
-        result = dict(expander.entry(left, r, c)) if not none[0] else {}
+                pass  # not both of them are made of words
+        result = {} if none[0] else dict(self._entry(expander, left, r, c))
         if not none[1]:
-            self.table.add_to(result, expander.entry(right, r, c), -1)
+            self.table.add_to(result, self._entry(expander, right, r, c), -1)
         return result
+
+    def _entry(self, expander: Expander, side: Expr, r: Index, c: Index) -> Poly:
+        """Entry of a side, by words if it is made of them."""
+        if not expander.expand_integers:
+            try:
+                return self.words.entry(self.words.form(side), r, c, self.table)
+            except Unsuited:
+                pass  # the index form takes everything
+        return expander.entry(side, r, c)
 
     def _normal(self, poly: Poly) -> Poly:
         return self.table.settle(self.kinds.impose(poly))

@@ -190,9 +190,10 @@ class Reader:
                 vectors.setdefault(slots[0], []).append(matrix)
             else:
                 edges.append(_Edge(matrix, slots[0], slots[1]))
-        cycle = self._pure_cycle(edges, vectors)
-        if cycle is not None:
-            return cycle
+        if not vectors:
+            word = self._word(edges)
+            if word is not None:
+                return word
         return self._reduce(edges, vectors, dims)
 
     def _head(self, head: Head) -> Expr:
@@ -223,19 +224,25 @@ class Reader:
         inside = reader.expression(self.table.settle(applied.at(self.table, places)))
         return ex.apply(applied.name, applied.order, inside)
 
-    def _pure_cycle(self, edges: list[_Edge], vectors: dict[int, list[Expr]]) -> Expr | None:
-        """tr(X Y ...) where the component is one cycle of matrices and nothing else."""
-        ends = [label for edge in edges for label in (edge.row, edge.col)]
-        if vectors or any(label < 0 or ends.count(label) != 2 for label in ends):
+    def _word(self, edges: list[_Edge]) -> Expr | None:
+        """X Y ... from row to column, or tr(X Y ...), where the component is that and no more."""
+        at: dict[int, list[_Edge]] = {}
+        for edge in edges:
+            for label in (edge.row, edge.col):
+                at.setdefault(label, []).append(edge)
+        if any(len(there) != (2 if label >= 0 else 1) for label, there in at.items()):
             return None
-        rest = edges[1:]
-        word, here = edges[0].matrix, edges[0].col
-        while rest:
-            edge = next(edge for edge in rest if here in (edge.row, edge.col))
-            rest.remove(edge)
+        if {label for label in at if label < 0} not in (set(), {ROW, COL}):
+            return None
+        edge = at[ROW][0] if ROW in at else edges[0]
+        here = edge.other(ROW) if ROW in at else edge.col
+        word = self._towards(edge, here)
+        for _ in edges[1:]:
+            one, other = at[here]
+            edge = other if one is edge else one
             here = edge.other(here)
             word = chain(word, self._towards(edge, here))
-        return self._trace(word)
+        return word if ROW in at else self._trace(word)
 
     def _trace(self, word: Expr) -> Expr:
         """tr(X^T X) is the squared norm."""

@@ -152,7 +152,7 @@ def _split(value: Value, level: int) -> tuple[Value, Value | None]:
 # --- operations -----------------------------------------------------------------------------------
 
 
-def matmul(a: Rows, b: Rows) -> Entries:
+def matmul(a: Rows, b: Rows) -> list[list[Number]]:
     """Matrix product."""
     columns = list(zip(*b, strict=True))
     return [[sum(map(mul, row, column)) for column in columns] for row in a]
@@ -178,7 +178,7 @@ def scale(a: Rows, b: Rows) -> Entries:
     return [[factor * x for x in row] for row in b]
 
 
-def inner(a: Rows, b: Rows) -> Entries:
+def inner(a: Rows, b: Rows) -> list[list[Number]]:
     """Frobenius inner product, 1 x 1."""
     return [[sum([sum(map(mul, row, other)) for row, other in zip(a, b, strict=True)])]]
 

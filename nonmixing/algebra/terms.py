@@ -172,7 +172,7 @@ class Table:
         sign = 1
         found: dict[int, int] = {}
         for members in [factors] if joined or len(factors) == 1 else connected(factors):
-            part_sign, key = canonical(members)
+            part_sign, key = canonical(members, self._tick)
             if part_sign == 0:
                 return 0, ONE
             sign *= part_sign

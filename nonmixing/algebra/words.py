@@ -71,7 +71,6 @@ class Words:
         self._numbers: dict[Expr | tuple[str, Word], int] = {}
         self._closed: dict[Word, int] = {}
         self._known: dict[Expr, Form] = {}
-        self._opaque = False
         self._has_thin = False
         self._motions: dict[object, dict[str, _Image]] = {}
         self._changes: dict[tuple[object, int], Form] = {}
@@ -161,7 +160,6 @@ class Words:
             inside.op in ("inv", "reciprocal") for inside in walk(self.setting, expr)
         ):
             raise Unsuited  # these are refused where they have no meaning
-        self._opaque = True
         if expr.is_scalar:
             return {((self._scalar(expr),), ()): 1}
         return {((), (2 * self._letter(expr),)): 1}
@@ -476,13 +474,15 @@ class Words:
                 self.setting.update
             ):
                 raise Unsuited
+            image: Form = {((), (letter,)): 1}
             if matrix.op == "symbol" and name in self.setting.update:
-                image = self.form(self.setting.update[name])
-                image = self._transposed(image) if letter & 1 else image
-            else:
-                image = {((), (letter,)): 1}
+                moved = self.form(self.setting.update[name])
+                image = self._transposed(moved) if letter & 1 else moved
             result = self._times(result, image, True)
         return result
+
+    def _itself(self, number: int) -> Form:
+        return {((number,), ()): 1}
 
     def _updated_scalar(self, number: int) -> Form:
         atom = self._scalars[number]
@@ -494,7 +494,7 @@ class Words:
             if atom.op == "scalar" and name in self.setting.update:
                 known = self.form(self.setting.update[name])
             elif atom.op == "dim" or atom.names.isdisjoint(self.setting.update):
-                known = {((number,), ()): 1}
+                known = self._itself(number)
             else:
                 raise Unsuited
         else:
@@ -566,11 +566,15 @@ class Words:
         """
         form = dict(self.form(left))
         _add(form, self.form(right), -1)
-        if form:
-            form = self.imposed(form)
-        if form and self._opaque:
-            raise Unsuited
-        return self.poly(form, r, c, table)
+        return self.entry(form, r, c, table)
+
+    def entry(self, form: Form, r: Index, c: Index, table: Table) -> Poly:
+        """Entry (r, c) of a form in canonical index form, the linear kinds imposed on the words.
+
+        Raises:
+            Unsuited: it is not made of words alone.
+        """
+        return self.poly(self.imposed(form), r, c, table) if form else {}
 
     def poly(self, form: Form, r: Index, c: Index, table: Table) -> Poly:
         """Entry (r, c) of a form in canonical index form.

@@ -106,26 +106,52 @@ class Equations:
 def equations(problem: BilinearProblem, rate: float = 0.0) -> Equations:
     """The equations of a problem; with a learning rate, those of the flow of its descent."""
     model = problem.parameterisation
-    rates = dict(zip(model.variables, problem.rates, strict=True))
-    named: dict[str, float] = {f"rate_{name}": value for name, value in rates.items()}
-    numbers: dict[str, Array | float] = {
-        "T": problem.target,
-        "decay": problem.decay,
-        "eta": rate,
-        **named,
-        **model.values,
-    }
     moving = derive(model, decay=problem.decay > 0, rate=rate > 0)
-    plain = derive(model, decay=problem.decay > 0)
-    velocity = lowered(moving.flow, moving.velocities, numbers)
-    steps = tuple(problem.rates)
+    still = derive(model, decay=problem.decay > 0)
+    velocity = _numpy(problem, moving.flow, moving.velocities, rate)
+    steps = problem.rates
 
     def scaled(state: Sequence[Array]) -> tuple[Array, ...]:
         return tuple(step * part for step, part in zip(steps, velocity(state), strict=True))
 
     return Equations(
         velocity if set(steps) == {1.0} else scaled,
-        lowered(plain.flow, (plain.flow.loss,), numbers),
-        lowered(plain.flow, plain.factors, numbers),
-        lowered(plain.flow, plain.invariants, numbers),
+        _numpy(problem, still.flow, (still.flow.loss,)),
+        operator_factors(problem),
+        conserved_quantities(problem),
     )
+
+
+def operator_factors(problem: BilinearProblem) -> Function:
+    """From a problem's variables to the factors of its operator; the target is not touched."""
+    derived = derive(problem.parameterisation)
+    return _numpy(problem, derived.flow, derived.factors)
+
+
+def conserved_quantities(problem: BilinearProblem) -> Function:
+    """From a problem's variables to what its plain flow conserves; the target is not touched."""
+    derived = derive(problem.parameterisation)
+    return _numpy(problem, derived.flow, derived.invariants)
+
+
+def _numpy(
+    problem: BilinearProblem, flow: GradientFlow, expressions: Sequence[Expr], rate: float = 0.0
+) -> Function:
+    """Expressions in NumPy, with the numbers that they need, and only those.
+
+    A target in factors is multiplied out only if it is needed, and variables in coordinates need
+    not fit constants that are not.
+    """
+    model = problem.parameterisation
+    used = {name for expression in expressions for name in expression.names}
+    rates = dict(zip(model.variables, problem.rates, strict=True))
+    numbers: dict[str, Array | float] = {
+        "decay": problem.decay,
+        "eta": rate,
+        **{f"rate_{name}": value for name, value in rates.items()},
+        **model.values,
+    }
+    needed = {name: value for name, value in numbers.items() if name in used}
+    if "T" in used:
+        needed["T"] = problem.target
+    return lowered(flow, expressions, needed)

@@ -13,16 +13,18 @@ time η² t, the flow with the target divided by η (ledger F9).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nonmixing.dynamics.alignment import Alignment, read_alignment
 from nonmixing.dynamics.mode_laws import mode_factors
+from nonmixing.dynamics.posing import Balance, Posed
 from nonmixing.dynamics.riccati import Coordinates, Spectrum, evolve
-from nonmixing.dynamics.trajectory import Trajectory
-from nonmixing.errors import InputError, NoClosedForm, ShapeError
+from nonmixing.dynamics.trajectory import Trajectory, flow_times
+from nonmixing.errors import NoClosedForm
 from nonmixing.problem import Array, BilinearProblem, Factors
 
 ALIGNED_UNITS: Final = 8
@@ -35,14 +37,9 @@ BALANCED_UNITS: Final = 256
 flow has carried have more, as rounding grows with the modes. Nothing larger is let through: the
 flow amplifies an imbalance without bound, and it would be neglected silently."""
 
-EQUAL_UNITS: Final = 2
-"""Singular values closer than this, in units of max(m, n) ε s₁, are taken as equal (and as 0, if
-they are that close to it): their computed difference is rounding, and late it would decide alone
-which of them is learned."""
-
 
 def solve(problem: BilinearProblem, start: Factors, times: ArrayLike) -> Trajectory:
-    """The exact gradient flow of ½‖U Vᵀ − target‖²_F + (d/2)(‖U‖² + ‖V‖²) from a start that has one.
+    """The exact gradient flow of ½‖U Vᵀ − target‖² + (d/2)(‖U‖² + ‖V‖²), where that is known.
 
     Args:
         problem: The problem, target (m, n), decay d, rates.
@@ -54,58 +51,146 @@ def solve(problem: BilinearProblem, start: Factors, times: ArrayLike) -> Traject
         R and V. Its source names the closed form, "exact: M4" (aligned, every a_i² = b_i²), "M5"
         (aligned), "D9" (as M4, with decay), "M8" (balanced, with decay or without) or "M9"
         (λ-balanced). Its factors are one representative, up to one rotation on the right: compare
-        U Vᵀ, U Uᵀ and V Vᵀ. Work and accuracy do not depend on how late the times are.
+        U Vᵀ, U Uᵀ and V Vᵀ. Work and accuracy do not depend on how late the times are. A start that
+        is near one that ends on a saddle leaves the saddle, as its flow does; where the distance is
+        its own rounding the time of that is rounding's too (a balanced start with m = n = r and
+        det Q of the other sign than the target's is such a start).
 
         Its stats hold the relative deviations from aligned and balanced, λ as "imbalance constant",
         and "neglected": the largest part of the start, relative to the whole, that is within its
         rounding and was taken as zero, since the flow would make something of it otherwise. Such
         parts are a_i ± b_i of an aligned start, and else a direction of the columns of [U; V], what
-        lies outside P or R, and a growing eigenvector's row.
+        lies outside P or R, and the row of an eigenvector.
 
     Raises:
-        NoClosedForm: The start is not aligned with the singular vectors of `problem.svd`, nor
-            balanced or λ-balanced; or decay meets an imbalance or two different rates. The message
-            says by how much; `integrate` takes it.
+        NoClosedForm: The start is not aligned with singular vectors of the target, nor
+            balanced or λ-balanced; or decay meets an imbalance or two different rates; or the
+            problem is not one of two factors. The message says by how much; `integrate` takes it.
         InputError: Times that are negative, do not increase, or are not numbers.
         ShapeError: A start that does not fit the target.
     """
-    start.check(problem)
-    grid = _times(times)
-    scaled = _Scaled.of(problem)
-    posed = Factors(start.U / scaled.left_root, start.V / scaled.right_root)
-    unit = float(np.finfo(np.float64).eps) * max(*problem.shape, start.width)
-    found = _coordinates(problem, posed, ALIGNED_UNITS * unit)
-    balance = _balance(posed, unit)
-    misalignment = _misalignment(found)
-    if misalignment <= ALIGNED_UNITS * unit:
-        states, form, lost = _aligned_flow(scaled, found, ALIGNED_UNITS * unit, grid)
-    elif min(balance.deviation, balance.deviation_from_constant) <= BALANCED_UNITS * unit:
-        even = balance.deviation <= BALANCED_UNITS * unit
-        states, lost = _riccati_flow(
-            scaled, found, 0.0 if even else balance.constant, ALIGNED_UNITS * unit, grid
+    if problem.parameterisation.name != "absorbed":
+        raise NoClosedForm(
+            f"problem: {problem.parameterisation.name} has no closed form here; call "
+            "integrate(problem, start, times)"
         )
-        form = "M8" if even else "M9"
+    start.check(problem)
+    grid = flow_times("times", times, limit=True)
+    unit = float(np.finfo(np.float64).eps) * max(*problem.shape, start.width)
+    rounding, tolerance = ALIGNED_UNITS * unit, BALANCED_UNITS * unit
+    posed = Posed.of(problem, start, rounding)
+    balance = Balance.of(posed.start, unit)
+    even = balance.deviation <= tolerance
+    reading = read_alignment(posed, rounding, turned=not even)
+    if reading.deviation <= rounding:
+        form, states, lost = _aligned_flow(posed, reading, rounding, grid)
+        bases, constant = (reading.left, reading.right), 0.0
     else:
-        raise NoClosedForm(_refusal(posed, balance, misalignment, unit))
-    stats = {
-        "imbalance": balance.deviation,
-        "imbalance constant": balance.constant if form == "M9" else 0.0,
-        "misalignment": misalignment,
-        "neglected": max(lost, found.neglected),
-    }
-    return Trajectory.from_arrays(
+        if not even and (balance.deviation_from_constant > tolerance or problem.decay > 0):
+            raise NoClosedForm(_refusal(problem, balance, reading.deviation, unit))
+        form, constant = ("M8", 0.0) if even else ("M9", balance.constant)
+        states, lost = _riccati_flow(posed, constant, rounding, grid)
+        bases = posed.left, posed.right
+    roots = np.sqrt(problem.rates)
+    return Trajectory(
         grid,
-        np.concatenate([states.left, states.left_rest], axis=1) * scaled.left_root,
-        np.concatenate([states.right, states.right_rest], axis=1) * scaled.right_root,
-        problem=problem,
-        source=f"exact: {form}",
-        stats=stats,
-        left=found.left_basis,
-        right=found.right_basis,
+        states[0] * roots[0],
+        states[1] * roots[1],
+        problem,
+        f"exact: {form}",
+        stats={
+            "imbalance": balance.deviation,
+            "imbalance constant": constant,
+            "misalignment": reading.deviation,
+            "neglected": lost,
+        },
+        left=bases[0],
+        right=bases[1],
+        dense=partial(solve, problem, start),
     )
 
 
-def _times(times: ArrayLike) -> Array:
-    """The times, checked; the last may be infinity."""
-    grid = np.array(times, np.float64)
-    return grid
+def _refusal(problem: BilinearProblem, balance: Balance, misalignment: float, unit: float) -> str:
+    """Why no closed form holds, in one line."""
+    decay = (
+        f"; with decay {problem.decay:.3g} the imbalance shrinks, and λ = "
+        f"{balance.constant:.3g} would have to be 0"
+        if problem.decay > 0
+        else f", nor λ-balanced, UᵀU − VᵀV = λI with λ = {balance.constant:.3g} (relative "
+        f"deviation {balance.deviation_from_constant:.2g})"
+    )
+    return (
+        "start: no closed form holds for it: it is not balanced, ‖UᵀU − VᵀV‖_F = "
+        f"{balance.norm:.3g} (relative deviation {balance.deviation:.2g}, at most "
+        f"{BALANCED_UNITS * unit:.1g} is rounding){decay}, nor aligned with the target's singular "
+        f"modes (relative deviation {misalignment:.2g}, at most {ALIGNED_UNITS * unit:.1g}); "
+        "call integrate(problem, start, times)"
+    )
+
+
+def _aligned_flow(
+    posed: Posed, reading: Alignment, rounding: float, times: Array
+) -> tuple[str, tuple[Array, Array], float]:
+    """The closed form's name, the states in the reading's bases, and the part taken as zero."""
+    state, frame = reading.state, reading.frame
+    a, b = np.sum(state.left * frame, axis=1), np.sum(state.right * frame, axis=1)
+    p, q, lost = a + b, a - b, rounding * posed.size
+    small_p, small_q = np.abs(p) <= lost, np.abs(q) <= lost
+    even = small_p | small_q
+    if posed.decay > 0 and not even.all():
+        worst = int(np.argmax(np.abs(p * q) * ~even))
+        raise NoClosedForm(
+            f"start: with decay an aligned start must be balanced; a² − b² = "
+            f"{p[worst] * q[worst]:.3g} in mode {worst}, and the decay makes it shrink; call "
+            "integrate(problem, start, times)"
+        )
+    # Where neither is small a and b are kept as they are, to the last digit.
+    middle_p, middle_q = np.where(small_p, 0.0, p) / 2, np.where(small_q, 0.0, q) / 2
+    a, b = np.where(even, middle_p + middle_q, a), np.where(even, middle_p - middle_q, b)
+    a_t, b_t = mode_factors(reading.s, a, b, posed.speed * times, decay=posed.decay)
+    form = "D9" if posed.decay > 0 else "M4" if even.all() else "M5"
+    states = (
+        (a_t[:, :, None] * frame)[:, reading.left_modes],
+        (b_t[:, :, None] * frame)[:, reading.right_modes],
+    )
+    dropped = np.concatenate([np.abs(p[small_p]), np.abs(q[small_q])]).max(initial=0.0)
+    share = float(dropped) / posed.size if posed.size > 0 else 0.0
+    return form, _padded(states, reading), max(share, reading.neglected)
+
+
+def _padded(states: tuple[Array, Array], reading: Alignment) -> tuple[Array, Array]:
+    """The states with zero rows for the columns of the bases that are no modes."""
+    U, V = (
+        np.pad(part, ((0, 0), (0, basis.shape[1] - part.shape[1]), (0, 0)))
+        for part, basis in zip(states, (reading.left, reading.right), strict=True)
+    )
+    return U, V
+
+
+def _riccati_flow(
+    posed: Posed, constant: float, rounding: float, times: Array
+) -> tuple[tuple[Array, Array], float]:
+    """The states from a balanced or λ-balanced start, and the part taken as zero."""
+    state, lost = posed.state, rounding * posed.size
+    _, sizes, basis = np.linalg.svd(state.stacked, full_matrices=False)
+    kept = sizes > lost
+    turn = basis[kept]
+    rests = (len(state.left_rest), len(state.right_rest))
+    spectrum = Spectrum(posed.s, constant, posed.decay, rests)
+    narrow = Coordinates(*(part @ turn.T for part in state.parts))
+    rows = spectrum.rows(narrow)
+    lengths = np.linalg.norm(rows, axis=1)
+    absent = lengths <= lost
+    if absent.any():
+        rows[absent] = 0.0
+        narrow = spectrum.state(rows)
+    found = evolve(spectrum, narrow, posed.speed * times)
+    left, right, left_rest, right_rest = (part @ turn for part in found.parts)
+    dropped = max(sizes[~kept].max(initial=0.0), lengths[absent].max(initial=0.0))
+    return (
+        (
+            np.concatenate([left, left_rest], axis=1),
+            np.concatenate([right, right_rest], axis=1),
+        ),
+        max(float(dropped) / posed.size, posed.neglected),
+    )

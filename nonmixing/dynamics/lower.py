@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import methodcaller
 from typing import Any, cast
 
 import numpy as np
@@ -93,19 +94,26 @@ def lowered(
                 f"state: got {len(state)} arrays; expected {len(flow.variables)}, for "
                 f"{', '.join(flow.variables)}"
             )
-        stacks = {value.shape[:-2] for value in state}
-        if len(stacks) > 1:
+        lead = state[0].shape[:-2]
+        if any([value.shape[:-2] != lead for value in state]):  # a list: faster, and this is inner
+            stacks = {value.shape[:-2] for value in state}
             raise ShapeError(
                 f"state: got leading axes {', '.join(map(str, sorted(stacks)))}; the same are "
                 "expected for all variables"
             )
-        shapes = tuple(value.shape[-2:] for value in state)
+        shapes = tuple([value.shape[-2:] for value in state])
         program = programs.get(shapes)
         if program is None:
             program = programs[shapes] = _compile(flow, expressions, fixed, shapes)
         return program.run(state)
 
     return values
+
+
+_transpose = methodcaller("swapaxes", -1, -2)
+
+_FRESH = frozenset({"matmul", "add", "scale", "times", "power", "reciprocal", "inv"})
+"""Operations whose result is an array of its own."""
 
 
 @dataclass
@@ -116,7 +124,7 @@ class _Program:
     """
 
     constants: list[Array]
-    results: tuple[int, ...] = ()
+    results: tuple[tuple[int, bool], ...] = ()  # a register, and whether the caller may have it
     code: list[tuple[Callable[..., Array], tuple[int, ...]]] = field(
         default_factory=list[tuple[Callable[..., Array], tuple[int, ...]]]
     )
@@ -124,9 +132,16 @@ class _Program:
     def run(self, state: Sequence[Array]) -> tuple[Array, ...]:
         registers: list[Array] = [*state, *self.constants]
         for function, args in self.code:
-            registers.append(function(*(registers[arg] for arg in args)))
-        # A velocity that is a bare register would alias the state; the caller may change it.
-        return tuple(np.array(registers[result]) for result in self.results)
+            match args:
+                case (one, two):
+                    registers.append(function(registers[one], registers[two]))
+                case (one,):
+                    registers.append(function(registers[one]))
+                case _:
+                    registers.append(function())
+        return tuple(
+            [registers[result] if own else registers[result].copy() for result, own in self.results]
+        )
 
 
 def _compile(
@@ -153,7 +168,10 @@ def _compile(
                 )
     compiler = _Compiler(flow.variables, fixed, sizes)
     program = compiler.program
-    program.results = tuple(compiler.register(expression) for expression in expressions)
+    # What is not computed afresh would alias the state or a constant; the caller may change it.
+    program.results = tuple(
+        (compiler.register(expression), expression.op in _FRESH) for expression in expressions
+    )
     return program
 
 
@@ -268,10 +286,6 @@ class _Compiler:
             return self.known[expr]
 
         return place(product(0, count - 1), 0, count - 1)
-
-
-def _transpose(a: Array) -> Array:
-    return np.swapaxes(a, -1, -2)
 
 
 def _trace(a: Array) -> Array:

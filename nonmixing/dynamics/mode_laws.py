@@ -88,7 +88,7 @@ def mode_factors(
 
 
 def _single(p: Array, rate: Array, t: Array) -> Array:
-    """p' = (w − p²/2) p with rate w: p₀ / √(e^{−2wt} + p₀² ∫₀ᵗ e^{−2wu} du), for w of any sign."""
+    """The solution of p' = (w − p²/2) p: p₀ / √(e^{−2wt} + p₀² ∫₀ᵗ e^{−2wu} du), w of any sign."""
     size = np.abs(rate)
     total = np.where(size > 0, size, 0.0) * np.where(size > 0, t, 0.0)
     fall, mean = np.exp(-total), _held(p * np.sqrt(integrated_decay(2 * size, t)), p)
@@ -287,9 +287,7 @@ def _newton(z: Array, residual: Array, n: int, power: int) -> Array:
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         # (1 − z^N)/z^{power − 1} times the derivative of the variable, divided by the variable.
         early = z * (1 - residual * gap * power / z**power) ** (1 / power)
-        late = np.exp(
-            np.log1p(-gap * np.exp(residual * n * z ** (n - power))) / n
-        )
+        late = np.exp(np.log1p(-gap * np.exp(residual * n * z ** (n - power))) / n)
     return np.where(gap > 0.5, early, late)
 
 

@@ -96,10 +96,7 @@ def reductions(
             _with_columns(basis, _columns(problem.parameterisation, variables, side))
             for side, basis in zip(problem.parameterisation.target_shape, fixed, strict=True)
         )
-        shape = tuple(
-            size if basis is None else basis.shape[1]
-            for size, basis in zip(problem.shape, (left, right), strict=True)
-        )
+        shape = (_size(problem.shape[0], left), _size(problem.shape[1], right))
         if left is None and right is None:
             found.append(Reduction(problem, start, None, None))
             continue
@@ -136,8 +133,8 @@ def obstacle(problem: BilinearProblem, optimiser: str = "gradient-descent") -> s
             value = model.values[name]
             if not np.array_equal(value, value[0, 0] * np.eye(len(value))):
                 return (
-                    f"{name} is not a multiple of the identity, so that the flow leaves the span of "
-                    "start and target; integrate the whole problem"
+                    f"{name} is not a multiple of the identity, so that the flow leaves the span "
+                    "of start and target; integrate the whole problem"
                 )
     return ""
 
@@ -208,10 +205,7 @@ def _restricted(
     """The problem in the bases, which hold all of the target."""
     model = problem.parameterisation
     values = dict(model.values)
-    sizes = [
-        size if basis is None else basis.shape[1]
-        for size, basis in zip(problem.shape, (left, right), strict=True)
-    ]
+    sizes = (_size(problem.shape[0], left), _size(problem.shape[1], right))
     lengths = dict(zip(model.target_shape, sizes, strict=True))
     for name, shape in model.constants.items():
         if name == model.offset:
@@ -224,6 +218,10 @@ def _restricted(
         rates=problem.rates,
         parameterisation=replace(model, values=values),
     )
+
+
+def _size(whole: int, basis: Array | None) -> int:
+    return whole if basis is None else basis.shape[1]
 
 
 def _small_target(problem: BilinearProblem, left: Array | None, right: Array | None) -> Array:

@@ -25,10 +25,6 @@ from scipy.linalg import solve_triangular
 from nonmixing.dynamics.mode_laws import integrated_decay
 from nonmixing.problem import Array
 
-DEPENDENT: Final = 32 * float(np.finfo(np.float64).eps)
-"""What is left of a row when others are taken out of it counts as rounding below this fraction of
-it: then the row lies in their span. Otherwise its rounding would grow with its exponential."""
-
 APART: Final = 1e4
 """The spread in sizes of the orders of pivots at t = ∞, beyond any logarithm of a float's size."""
 
@@ -52,10 +48,15 @@ class Coordinates:
     left_rest: Array
     right_rest: Array
 
+    @property
+    def parts(self) -> tuple[Array, Array, Array, Array]:
+        """The fields, in order."""
+        return self.left, self.right, self.left_rest, self.right_rest
+
     @cached_property
     def stacked(self) -> Array:
         """All the rows, in the order of the fields."""
-        return np.vstack([self.left, self.right, self.left_rest, self.right_rest])
+        return np.concatenate(self.parts, axis=-2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ class Spectrum:
         return np.concatenate([self.s, self.s, np.zeros(sum(self.rests))])
 
     def lead(self, row: int) -> Array:
-        """How much faster each row grows than one that grows, from which −∞ growth counts as 0.
+        """How much faster each row grows than a row that does; one that does not counts as rate 0.
 
         Differences of two κ are taken through s² − s'², so that close rates do not cancel.
         """
@@ -105,7 +106,7 @@ class Spectrum:
 
     @cached_property
     def _angle(self) -> tuple[Array, Array]:
-        """cos θ and sin θ (k, 1), tan 2θ = 2s/λ: the growing eigenvector is (cos θ, sin θ)."""
+        """The growing eigenvector (cos θ, sin θ), tan 2θ = 2s/λ, shapes (k, 1)."""
         half, kappa = abs(self.imbalance) / 2, self.kappa[: len(self.s)]
         safe = np.where(kappa > 0, kappa, 1.0)
         larger = np.where(kappa > 0, np.sqrt((kappa + half) / (2 * safe)), np.sqrt(0.5))
@@ -128,17 +129,16 @@ class Spectrum:
         return Coordinates(left, right, rows[..., 2 * k : cut, :], rows[..., cut:, :])
 
     def pushed(self, state: Coordinates, time: float) -> Coordinates:
-        """e^{Ft} of a state, by sums in which nothing but the state's own signs cancels; κt ≤ 1."""
+        """e^{Ft} of a state for κt ≤ 1, d = 0; nothing cancels but the state's own signs."""
         k, half = len(self.s), self.imbalance / 2
         kappa = self.kappa[:k, None]
         rise = np.where(kappa > 0, np.sinh(kappa * time) / np.where(kappa > 0, kappa, 1.0), time)
-        level, shift = np.cosh(kappa * time), np.exp(-self.decay * time)
-        cross = self.s[:, None] * rise
+        level, cross = np.cosh(kappa * time), self.s[:, None] * rise
         return Coordinates(
-            shift * ((level + half * rise) * state.left + cross * state.right),
-            shift * (cross * state.left + (level - half * rise) * state.right),
-            shift * np.exp(half * time) * state.left_rest,
-            shift * np.exp(-half * time) * state.right_rest,
+            (level + half * rise) * state.left + cross * state.right,
+            cross * state.left + (level - half * rise) * state.right,
+            np.exp(half * time) * state.left_rest,
+            np.exp(-half * time) * state.right_rest,
         )
 
 
@@ -153,7 +153,7 @@ def evolve(spectrum: Spectrum, start: Coordinates, times: Array) -> Coordinates:
     left, _, right = np.linalg.svd(start.stacked, full_matrices=False)
     anchor = left @ right
     short = spectrum.imbalance != 0
-    parts = [np.empty((len(times), *part.shape)) for part in _fields(start)]
+    parts = [np.empty((len(times), *part.shape)) for part in start.parts]
     for index, time in enumerate(float(t) for t in times):
         if time == 0:
             now = start
@@ -162,13 +162,9 @@ def evolve(spectrum: Spectrum, start: Coordinates, times: Array) -> Coordinates:
         else:
             now = spectrum.state(late(spectrum, rows, time))
         turn, _, other = np.linalg.svd(now.stacked.T @ anchor)
-        for part, field in zip(parts, _fields(now), strict=True):
+        for part, field in zip(parts, now.parts, strict=True):
             np.matmul(field, turn @ other, out=part[index])
     return Coordinates(*parts)
-
-
-def _fields(state: Coordinates) -> tuple[Array, Array, Array, Array]:
-    return state.left, state.right, state.left_rest, state.right_rest
 
 
 def _early(spectrum: Spectrum, start: Coordinates, rows: Array, time: float) -> Coordinates:
@@ -180,7 +176,7 @@ def _early(spectrum: Spectrum, start: Coordinates, rows: Array, time: float) -> 
     weight = np.sqrt(integrated_decay(2 * np.abs(spectrum.rates), time)) * grown
     stack = np.vstack([rows * weight[:, None], np.eye(rows.shape[1])])
     triangle = np.linalg.qr(stack, mode="r")
-    pushed = _fields(spectrum.pushed(start, time))
+    pushed = spectrum.pushed(start, time).parts
     return Coordinates(*(_over(part, triangle) for part in pushed))
 
 
@@ -201,9 +197,9 @@ def late(spectrum: Spectrum, rows: Array, time: float) -> Array:
     """
     rates, width = spectrum.rates, rows.shape[1]
     mean = integrated_decay(2 * np.abs(rates), time)
-    with np.errstate(divide="ignore"):
-        fall = np.where(rates < 0, np.exp(np.minimum(rates, -0.0) * _or_zero(time, rates)), 1.0)
-        shrink = fall / np.sqrt(mean)
+    falling = rates < 0
+    fall = np.exp(np.where(falling, rates, 0.0) * np.where(falling, time, 0.0))
+    shrink = fall / np.sqrt(mean)
     if np.isinf(time):
         # Of what does not grow nothing is left, and it is no pivot before what does.
         mean, shrink = np.where(rates > 0, mean, 0.0), np.where(rates > 0, shrink, 0.0)
@@ -218,7 +214,6 @@ def _trapezoid(spectrum: Spectrum, columns: Array, time: float) -> Array:
     width, count = columns.shape
     growing = spectrum.rates > 0
     size = np.abs(columns).max(axis=0)
-    noise = DEPENDENT * size
     order = np.zeros(count)
     if np.isinf(time):
         order[: len(growing)][growing] = APART * (
@@ -236,13 +231,11 @@ def _trapezoid(spectrum: Spectrum, columns: Array, time: float) -> Array:
         columns -= np.outer(columns[:, pivot], ratios)
         columns[lead], columns[:, pivot] = 0.0, 0.0
         size = np.abs(columns).max(axis=0)
-        lost = size <= noise
-        columns[:, lost], size[lost] = 0.0, 0.0
     return basis.T
 
 
 def _exponentials(spectrum: Spectrum, pivot: int, count: int, time: float) -> Array:
-    """e^{(g_i − g_p) t} for the rows i of A (N + r), where g is a row's rate if that is positive."""
+    """e^{(g_i − g_p) t} for the rows i of A, (N + r,), g a row's rate where that is positive."""
     rates = spectrum.rates
     lead = np.zeros(count)
     if pivot < len(rates) and rates[pivot] > 0:

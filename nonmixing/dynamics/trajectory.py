@@ -6,19 +6,21 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nonmixing.arrays import orthonormal_columns
-from nonmixing.dynamics.equations import equations
-from nonmixing.dynamics.modes import mode_blocks, mode_strengths
+from nonmixing.dynamics.equations import conserved_quantities, equations, operator_factors
+from nonmixing.dynamics.interaction import Interaction
 from nonmixing.dynamics.reduce import lifted, reduced, restricted
 from nonmixing.errors import InputError, MissingExtra, ShapeError
 from nonmixing.problem import Array, BilinearProblem, Factors, State, real_array
 
 Stats: TypeAlias = Mapping[str, float | int | str]
+
+_WRITTEN: Final = ("times", "U", "V", "source", "status", "stats", "left", "right", "variables")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         """Check the arrays and keep read-only copies."""
-        object.__setattr__(self, "times", increasing_times("times", self.times))
+        object.__setattr__(self, "times", increasing_times("times", self.times, limit=True))
         object.__setattr__(self, "U", real_array("U", self.U, 3))
         object.__setattr__(self, "V", real_array("V", self.V, 3))
         object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
@@ -75,11 +77,15 @@ class Trajectory:
             kept = {name: real_array(name, value, 3) for name, value in self.variables.items()}
             object.__setattr__(self, "variables", MappingProxyType(kept))
         start = self.start  # the widths of U and V are compared there
-        if self.problem is not None:
-            if self.variables is None:
-                start.check(self.problem)
-            else:
-                self.problem.variables(self.state(0))
+        if self.problem is None:
+            return
+        model = self.problem.parameterisation
+        if self.variables is None and not model.two_factors:
+            raise InputError(
+                f"problem: its variables are {', '.join(model.variables)} ({model.name}), of which "
+                "U and V do not tell; make the trajectory with Trajectory.from_variables"
+            )
+        self.problem.variables(start if self.variables is None else self.state(0))
 
     @classmethod
     def from_arrays(
@@ -114,7 +120,7 @@ class Trajectory:
             ShapeError: Shapes that do not fit each other or the problem.
         """
         return cls(
-            real_array("times", times, 1),
+            increasing_times("times", times, limit=True),
             real_array("U", U, 3),
             real_array("V", V, 3),
             problem,
@@ -137,7 +143,6 @@ class Trajectory:
         stats: Stats | None = None,
         left: Array | None = None,
         right: Array | None = None,
-        dense: Callable[[Array], Trajectory] | None = None,
     ) -> Trajectory:
         """A trajectory of a problem's own variables: layers, gates, or U and V.
 
@@ -150,7 +155,6 @@ class Trajectory:
             stats: Numbers to keep with it.
             left: Shape (m, p), orthonormal columns, where the variables are coordinates in them.
             right: Shape (n, q), likewise.
-            dense: From times to the trajectory at those times.
 
         Raises:
             InputError: Entries that are not finite, times that do not increase, another set of
@@ -169,7 +173,7 @@ class Trajectory:
         inner = restricted(problem, left, right)
         U, V = equations(problem if inner is None else inner).factors(tuple(stacks.values()))
         return cls(
-            real_array("times", times, 1),
+            increasing_times("times", times, limit=True),
             U,
             V,
             problem,
@@ -179,7 +183,6 @@ class Trajectory:
             left,
             right,
             None if model.two_factors else stacks,
-            dense,
         )
 
     def __len__(self) -> int:
@@ -274,15 +277,14 @@ class Trajectory:
 
         Where singular values are equal, single modes mean nothing: their basis is one choice of
         many. The strengths of such a subspace (`subspaces`) are then those in its own best basis,
-        falling: the eigenvalues of the symmetric part of its block of Pᵀ Q R, or, where the singular
-        value is 0, its singular values. They do not depend on the choice.
+        falling: the eigenvalues of the symmetric part of its block of Pᵀ Q R, or, where the
+        singular value is 0, its singular values. They do not depend on the choice.
 
         Raises:
             InputError: Neither the trajectory nor the caller names a problem.
             ShapeError: The problem's target has another shape.
         """
-        blocks = mode_blocks(self._posed(problem).svd, *self._coordinates(problem))
-        return mode_strengths(blocks)
+        return self._interaction(problem).strengths()
 
     def subspaces(self, problem: BilinearProblem | None = None) -> tuple[tuple[int, ...], ...]:
         """The target's modes in groups of equal singular values; a single mode is a group of one.
@@ -294,9 +296,7 @@ class Trajectory:
         svd = self._posed(problem).svd
         return tuple(tuple(range(len(svd.s))[group]) for group in svd.subspaces)
 
-    def mixing(
-        self, problem: BilinearProblem | None = None, *, relative: bool = False
-    ) -> Array:
+    def mixing(self, problem: BilinearProblem | None = None, *, relative: bool = False) -> Array:
         """The largest |off-diagonal entry| of C = Pᵀ Q R at each time, shape (K,); 0 where k = 1.
 
         Where singular values are equal, modes are taken by subspace: what counts is the spectral
@@ -313,8 +313,7 @@ class Trajectory:
             InputError: Neither the trajectory nor the caller names a problem.
             ShapeError: The problem's target has another shape.
         """
-        blocks = mode_blocks(self._posed(problem).svd, *self._coordinates(problem))
-        return blocks.mixing(relative=relative)
+        return self._interaction(problem).mixing(relative=relative)
 
     def loss(self, problem: BilinearProblem | None = None) -> Array:
         """The problem's loss at each time, shape (K,): ½‖Q − target‖²_F, or what it declares.
@@ -348,10 +347,7 @@ class Trajectory:
         """What the plain flow conserves, at each time, each (K, ·, ·); see `imbalance`."""
         if self.problem is None:
             return (_gram(self.U) - _gram(self.V),)
-        inner = self._inside(self.problem)
-        if inner is None:  # the Gram matrices do not depend on the bases, only T does
-            return (_gram(self.U) / self.problem.rates[0] - _gram(self.V) / self.problem.rates[1],)
-        return equations(inner).invariants(self._stacks(inner))
+        return conserved_quantities(self.problem)(self._stacks(self.problem))
 
     def to_arrays(self) -> dict[str, Array]:
         """Everything numeric by name: times, U, V, and where there are any left, right, variables.
@@ -399,13 +395,7 @@ class Trajectory:
         """
         try:
             read: Any = json.loads(text)
-            variables = read["variables"]
-            return cls(
-                *(read[name] for name in ("times", "U", "V")),
-                problem,
-                *(read[name] for name in ("source", "status", "stats", "left", "right")),
-                variables,
-            )
+            return cls(**{name: read[name] for name in _WRITTEN}, problem=problem)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             reason = " ".join(str(error).split())
             raise InputError(
@@ -476,28 +466,33 @@ class Trajectory:
 
     def _stacks(self, problem: BilinearProblem) -> tuple[Array, ...]:
         """The problem's variables at all times, in coordinates, in order."""
-        names = tuple(problem.parameterisation.variables)
-        if self.variables is not None and set(self.variables) == set(names):
-            return tuple(self.variables[name] for name in names)
-        self.start.check(problem) if self.left is None and self.right is None else None
-        return (self.U, self.V)
+        model = problem.parameterisation
+        if model.two_factors:
+            return self.U, self.V
+        if self.variables is None or set(self.variables) != set(model.variables):
+            raise InputError(
+                f"problem: its variables are {', '.join(model.variables)} ({model.name}), which "
+                f"this trajectory ({self.source}) does not have"
+            )
+        return tuple(self.variables[name] for name in model.variables)
 
-    def _coordinates(self, problem: BilinearProblem | None) -> tuple[Array, Array]:
-        """PᵀU and RᵀV at each time, shapes (K, k, r), so that Pᵀ Q R is their product.
+    def _interaction(self, problem: BilinearProblem | None) -> Interaction:
+        """Pᵀ Q R at each time, as a product of PᵀU and RᵀV; m x n is never formed.
 
-        An offset adds columns: Pᵀ Q₀ R and the identity.
+        An offset adds columns to the two: Pᵀ Q₀ R, and the identity.
         """
         svd = self._posed(problem).svd
         left = svd.P.T if self.left is None else svd.P.T @ self.left
         right = svd.R.T if self.right is None else svd.R.T @ self.right
         rows, columns = left @ self.U, right @ self.V
         offset = self._offset
-        if offset is None:
-            return rows, columns
-        shape = (len(self), len(svd.s), len(svd.s))
-        fixed = np.broadcast_to(svd.P.T @ offset @ svd.R, shape)
-        identity = np.broadcast_to(np.eye(len(svd.s)), shape)
-        return np.concatenate([rows, fixed], axis=2), np.concatenate([columns, identity], axis=2)
+        if offset is not None:
+            shape = (len(self), len(svd.s), len(svd.s))
+            fixed = np.broadcast_to(svd.P.T @ offset @ svd.R, shape)
+            identity = np.broadcast_to(np.eye(len(svd.s)), shape)
+            rows = np.concatenate([rows, fixed], axis=2)
+            columns = np.concatenate([columns, identity], axis=2)
+        return Interaction(rows, columns, svd)
 
 
 def _single_loss(problem: BilinearProblem, state: State) -> float:
@@ -535,14 +530,24 @@ def _basis(name: str, basis: ArrayLike, columns: int) -> Array:
     return checked
 
 
-def increasing_times(name: str, times: ArrayLike) -> Array:
+def increasing_times(name: str, times: ArrayLike, *, limit: bool = False) -> Array:
     """The times as a checked, read-only array (K,).
+
+    Args:
+        name: What the caller calls them.
+        times: Shape (K,).
+        limit: Whether the last may be infinite, where the state is the limit.
 
     Raises:
         InputError: Empty, not finite, or not strictly increasing.
         ShapeError: Not one axis.
     """
-    checked = real_array(name, times, 1)
+    given = np.asarray(times)
+    ends = limit and given.ndim == 1 and given.size > 0 and bool(given[-1] == np.inf)
+    checked = real_array(name, np.append(given[:-1], 0.0) if ends else given, 1)
+    if ends:
+        checked = np.append(checked[:-1], np.inf)
+        checked.setflags(write=False)
     stuck = np.flatnonzero(np.diff(checked) <= 0)
     if len(stuck):
         k = int(stuck[0])
@@ -553,14 +558,19 @@ def increasing_times(name: str, times: ArrayLike) -> Array:
     return checked
 
 
-def flow_times(name: str, times: ArrayLike) -> Array:
+def flow_times(name: str, times: ArrayLike, *, limit: bool = False) -> Array:
     """Increasing times at which a flow that starts at time 0 can be asked.
+
+    Args:
+        name: What the caller calls them.
+        times: Shape (K,).
+        limit: Whether the last may be infinite.
 
     Raises:
         InputError: As `increasing_times`, or negative.
         ShapeError: Not one axis.
     """
-    checked = increasing_times(name, times)
+    checked = increasing_times(name, times, limit=limit)
     if checked[0] < 0:
         raise InputError(
             f"{name}: begins at {checked[0]:.6g}; times from 0 on are expected, since the start is "

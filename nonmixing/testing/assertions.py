@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from nonmixing.algebra import Decision, Equation, Statement
+from nonmixing.algebra import Counterexample, Decision, Equation, Statement
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.node import Expr
 from nonmixing.algebra.printing import to_text
@@ -44,7 +44,7 @@ def assert_proved(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> Ve
     return _expected("proved", statement, verdict)
 
 
-def assert_refuted(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> Verdict:
+def assert_refuted(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> Counterexample:
     """Assert that two SymPy expressions are not equal for all dimensions and values.
 
     Args:
@@ -53,7 +53,7 @@ def assert_refuted(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> V
         assuming: as for `assert_proved`.
 
     Returns:
-        The verdict, `refuted`, with its counterexample in exact arithmetic.
+        The counterexample, in exact arithmetic.
 
     Raises:
         AssertionError: proved or undecided.
@@ -62,7 +62,10 @@ def assert_refuted(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> V
     """
     __tracebackhide__ = True
     statement, verdict = _settled(lhs, rhs, assuming)
-    return _expected("refuted", statement, verdict)
+    found = _expected("refuted", statement, verdict).counterexample
+    if found is None:
+        raise TypeError(f"{verdict!r} has no counterexample")
+    return found
 
 
 def assert_gradient(
@@ -178,6 +181,4 @@ def _derivative(flow: GradientFlow, expr: Any, decision: Decision) -> Statement 
 
         read = sympy_door.read([derivative])
         derivative, setting = read.exprs[0], read.setting
-    return Statement(
-        decision.id, derivative, ex.number(0), setting, decision.left, decision.right
-    )
+    return Statement(decision.id, derivative, ex.number(0), setting, decision.left, decision.right)

@@ -147,9 +147,7 @@ def called(
         Unable: it cannot be run on such entries.
         InputChanged, WrongShape, WrongResult, NotFinite, NotDeterministic: what it must not do.
     """
-    first, second = (
-        _once(function, name, route, arguments, shapes, where) for _ in range(2)
-    )
+    first, second = (_once(function, name, route, arguments, shapes, where) for _ in range(2))
     for one, other in zip(first, second, strict=True):
         if not same(one, other, route):
             raise NotDeterministic(

@@ -7,7 +7,16 @@ A NumPy array with `dtype=object` calls the operators of its entries. With these
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from fractions import Fraction
+from operator import add, ge, gt, le, lt, mul, sub
+from typing import TypeAlias
+
+import numpy as np
+
+Number: TypeAlias = int | Fraction
+Operation = Callable[[Number, Number], Number]
+Comparison = Callable[[Number, Number], bool]
 
 MOST_DIGITS = 9
 """A float with at most so many decimal digits is taken for the decimal that was typed."""
@@ -27,29 +36,29 @@ class Entry:
 
     __slots__ = ("prime", "value")
 
-    def __init__(self, value: int | Fraction, prime: int | None = None) -> None:
+    def __init__(self, value: Number, prime: int | None = None) -> None:
         self.prime = prime
-        self.value: int | Fraction = value if prime is None else _residue(value, prime)
+        self.value: Number = value if prime is None else _residue(value, prime)
 
     # --- arithmetic -------------------------------------------------------------------------------
 
     def __add__(self, other: object) -> Entry:
-        return Entry(self.value + self._other(other), self.prime)
+        return self._with(other, add)
 
     def __mul__(self, other: object) -> Entry:
-        return Entry(self.value * self._other(other), self.prime)
+        return self._with(other, mul)
 
     def __sub__(self, other: object) -> Entry:
-        return Entry(self.value - self._other(other), self.prime)
+        return self._with(other, sub)
 
     def __rsub__(self, other: object) -> Entry:
-        return Entry(self._other(other) - self.value, self.prime)
+        return self._with(other, lambda x, y: y - x)
 
     def __truediv__(self, other: object) -> Entry:
-        return Entry(self.value * self._inverted(self._other(other)), self.prime)
+        return self._with(other, lambda x, y: x * self._inverted(y))
 
     def __rtruediv__(self, other: object) -> Entry:
-        return Entry(self._other(other) * self._inverted(self.value), self.prime)
+        return self._with(other, lambda x, y: y * self._inverted(x))
 
     def __pow__(self, exponent: object) -> Entry:
         power = exact(exponent)
@@ -75,11 +84,16 @@ class Entry:
         """Itself: these numbers are real."""
         return self
 
-    def _other(self, other: object) -> int | Fraction:
+    def _with(self, other: object, operation: Operation) -> Entry:
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # the array then takes its entries one by one
+        return Entry(operation(self.value, self._other(other)), self.prime)
+
+    def _other(self, other: object) -> Number:
         value = exact(other)
         return value if self.prime is None else _residue(value, self.prime)
 
-    def _inverted(self, value: int | Fraction) -> int | Fraction:
+    def _inverted(self, value: Number) -> Number:
         if value == 0:
             raise ZeroDivisionError("division by zero")
         return 1 / Fraction(value) if self.prime is None else pow(int(value), -1, self.prime)
@@ -87,6 +101,8 @@ class Entry:
     # --- comparison -------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, np.ndarray):
+            return NotImplemented
         return self.value == self._other(other)
 
     def __hash__(self) -> int:
@@ -96,21 +112,26 @@ class Entry:
         return self.value != 0
 
     def __lt__(self, other: object) -> bool:
-        return self._ordered() < exact(other)
+        return self._compared(other, lt)
 
     def __le__(self, other: object) -> bool:
-        return self._ordered() <= exact(other)
+        return self._compared(other, le)
 
     def __gt__(self, other: object) -> bool:
-        return self._ordered() > exact(other)
+        return self._compared(other, gt)
 
     def __ge__(self, other: object) -> bool:
-        return self._ordered() >= exact(other)
+        return self._compared(other, ge)
 
     def __abs__(self) -> Entry:
         return Entry(abs(self._ordered()), self.prime)
 
-    def _ordered(self) -> int | Fraction:
+    def _compared(self, other: object, comparison: Comparison) -> bool:
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        return comparison(self._ordered(), exact(other))
+
+    def _ordered(self) -> Number:
         if self.prime is not None:
             raise NotExact("a prime field has no order")
         return self.value
@@ -119,7 +140,7 @@ class Entry:
         return str(self.value)
 
 
-def exact(value: object) -> int | Fraction:
+def exact(value: object) -> Number:
     """A number as an exact one.
 
     A float stands for the decimal that was typed, if it is a short one: 0.1 is 1/10. A longer one,
@@ -130,7 +151,7 @@ def exact(value: object) -> int | Fraction:
     """
     if isinstance(value, Entry):
         return value.value
-    if isinstance(value, int | Fraction):
+    if isinstance(value, Number):
         return value
     if isinstance(value, numbers.Integral):
         return int(value)
@@ -139,7 +160,7 @@ def exact(value: object) -> int | Fraction:
     raise NotExact(f"{value!r:.60} of type {type(value).__name__} is no exact number")
 
 
-def _decimal(value: float) -> int | Fraction:
+def _decimal(value: float) -> Number:
     if value.is_integer() and abs(value) < 2**53:
         return int(value)
     text = repr(float(value))
@@ -149,7 +170,7 @@ def _decimal(value: float) -> int | Fraction:
     return Fraction(text)
 
 
-def _residue(value: int | Fraction, prime: int) -> int:
+def _residue(value: Number, prime: int) -> int:
     if isinstance(value, int):
         return value % prime
     return value.numerator * pow(value.denominator, -1, prime) % prime

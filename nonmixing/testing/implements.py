@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from textwrap import indent
@@ -355,6 +355,9 @@ def _tried(task: _Task, route: Route, rng: random.Random) -> _Tried | _Differenc
 
 def _several_sizes(task: _Task, rng: random.Random) -> Iterator[dict[str, int]]:
     count = len(task.names.dims)
+    if not count:
+        yield from ({}, {}, {})  # other values each time
+        return
     choices = [rng.sample(range(2, count + 3), count) for _ in range(2)]
     choices += [sorted(choices[0]), sorted(choices[0], reverse=True), [1] * count]
     seen: list[dict[str, int]] = []
@@ -394,9 +397,7 @@ def _compared(
     """The tolerance used, or the first difference."""
     shapes, where = task.shapes(sizes), _sizes_line(sizes)
     expected = task.expected(sizes, values, route.prime)
-    got = called(
-        task.function, task.name, route, task.passed(sizes, values), shapes, where
-    )
+    got = called(task.function, task.name, route, task.passed(sizes, values), shapes, where)
     granted = 0.0
     for place, (array, rows) in enumerate(zip(got, expected, strict=True)):
         kind: Any = object if route.is_exact else np.float64
@@ -416,7 +417,9 @@ def _smaller(task: _Task, route: Route, found: _Difference, seed: int) -> _Diffe
     # An integer modulo a prime is no use to a reader, and what runs on those runs on fractions.
     way = Route("fractions") if route.name == "prime field" else route
     rng = random.Random(seed)
-    choices = sorted(product(SMALL, repeat=len(task.names.dims)), key=lambda c: (max(c, default=1), sum(c), c))
+    choices = sorted(
+        product(SMALL, repeat=len(task.names.dims)), key=lambda c: (max(c, default=1), sum(c), c)
+    )
     for choice in choices:
         sizes = dict(zip(task.names.dims, choice, strict=True))
         if not feasible(task.setting, task.names, sizes):
@@ -433,7 +436,8 @@ def _smaller(task: _Task, route: Route, found: _Difference, seed: int) -> _Diffe
     if way is route:
         return found
     values = _values(task, found.sizes, way, rng)
-    return (values and _different(task, way, found.sizes, values)) or found
+    different = None if values is None else _different(task, way, found.sizes, values)
+    return different or found
 
 
 def _different(
@@ -501,9 +505,10 @@ def _program(task: _Task, route: Route, found: _Difference, formula: Expr | None
     lines = preamble([formula], found.sizes, values)
     text = "" if formula is None else expression(formula, names)
     passed: list[str] = []
+    assigned = {word for line in lines for word in line.partition(" = ")[0].split(", ")}
     for name in task.arguments:
         form, shown = task.form(name), names[name]
-        if form == "size" and not any(shown in line.partition("=")[0] for line in lines):
+        if form == "size" and shown not in assigned:
             lines.append(f"{shown} = {found.sizes[name]}")
         shown += "[:, 0]" if form == "flat" else ""
         is_tensor = route.arrays == "torch" and form in ("flat", "matrix")

@@ -27,6 +27,7 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self.entries = tuple(_entries(text))
+        self.last = max(1, len(text.splitlines()))
 
     def claims(self, count: int) -> list[int]:
         """The line of each claim's id, or of its header; 1 where claims are written otherwise."""
@@ -45,6 +46,8 @@ class Lines:
         stated = re.search(r"\(at line (\d+)", message)
         if stated:
             return int(stated[1])
+        if message.endswith("(at end of document)"):
+            return self.last
         twice = re.match(r"two claims have the id (.+); give", message)
         if twice:
             ids = [e.line for e in self._ids(twice[1])]

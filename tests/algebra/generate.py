@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 SHAPES: dict[str, tuple[str, str]] = {
     "A": ("m", "n"),
@@ -66,6 +67,13 @@ KINDS: dict[str, tuple[str, ...]] = {
     "DS": ("diagonal", "symmetric"),
     "DSI": ("diagonal", "invertible", "symmetric"),
 }
+
+
+def named(kinds: tuple[str, ...]) -> str:
+    """A combination of kinds, in words."""
+    return " and ".join(kinds)
+
+
 EVEN = ("E", "N")
 """Skew and invertible: of even size."""
 
@@ -369,7 +377,7 @@ def degree(node: Node) -> int:
 
 
 def features(node: Node) -> set[str]:
-    """Operators and kinds that occur; "shared" for a summed index in more than two factors."""
+    """Operators and kinds that occur."""
     found: set[str] = set()
     for part in walk(node):
         found.add(part.op)
@@ -379,13 +387,11 @@ def features(node: Node) -> set[str]:
             found.add("negative power" if int(str(part.data)) < 0 else "positive power")
         if part.op == "name" and str(part.data) in ALL_SHAPES:
             kinds = KINDS.get(str(part.data), ("general",))
-            found |= {*kinds, " and ".join(kinds)}
+            found |= {*kinds, named(kinds)}
         if part.op == "name" and str(part.data) in SCALARS:
             found.add("scalar")
         if part.op == "name" and str(part.data) in DIMS:
             found.add("dimension")
-    if any(term.shared for term in terms(node)):
-        found.add("shared")
     return found
 
 
@@ -411,6 +417,11 @@ class Term:
 
 MOST_TERMS = 24
 """Terms looked at, at each operation; more are left aside."""
+
+
+def shared(node: Node) -> bool:
+    """Whether some summed index stands in more than two factors."""
+    return any(term.shared for term in terms(node))
 
 
 def terms(node: Node) -> list[Term]:
@@ -488,8 +499,8 @@ def _terms(node: Node, below: list[list[Term]], fresh: Iterator[int]) -> list[Te
         case "neg" | "pos" | "sym" | "skew" | "div" | "after":
             return below[0]
         case _:
-            shared = any(t.shared for part in below for t in part)
-            return [Term(shared=shared)] if all(below) or not below else []
+            widely = any(t.shared for part in below for t in part)
+            return [Term(shared=widely)] if all(below) or not below else []
 
 
 def _copy(term: Term, number: object) -> Term:
@@ -506,15 +517,15 @@ def _entrywise(a: Term, b: Term) -> Term:
 
 
 def _product(a: Term, b: Term, dim: str) -> Term:
-    shared = a.shared or b.shared
+    widely = a.shared or b.shared
     middle = a.cols | b.rows
     if a.one and b.one:
-        return Term(middle, middle, True, shared)
+        return Term(middle, middle, True, widely)
     if a.one:
-        return Term(middle, b.cols, False, shared)
+        return Term(middle, b.cols, False, widely)
     if b.one:
-        return Term(a.rows, middle, False, shared)
-    return Term(a.rows, b.cols, False, shared or (plain(dim) and dim != "1" and len(middle) > 2))
+        return Term(a.rows, middle, False, widely)
+    return Term(a.rows, b.cols, False, widely or (plain(dim) and dim != "1" and len(middle) > 2))
 
 
 def _face(a: Term, b: Term) -> Term:
@@ -541,6 +552,17 @@ BLOCKS = ("hstack", "vstack", "blkdiag")
 Rules = list[tuple[str, Callable[[], Node]]]
 
 
+@cache
+def leaves(rows: str, cols: str, wide: bool) -> list[Node]:
+    """Single matrices of a shape, and transposes."""
+    symbols = ALL_SHAPES if wide else SHAPES
+    options = [name(s) for s, shape in symbols.items() if shape == (rows, cols)]
+    options += [turn(name(s)) for s, shape in symbols.items() if shape == (cols, rows)]
+    if rows == cols != "1":
+        options += [eye(rows), square("inv", name("G"))] if rows == "n" else [eye(rows)]
+    return options
+
+
 class Draw:
     """Draws expressions.
 
@@ -556,8 +578,10 @@ class Draw:
         self.wide = wanted is not None
         self.sums = 2
         self.applied = 1
-        self.symbols = ALL_SHAPES if self.wide else SHAPES
-        self.favoured = [s for s, kinds in KINDS.items() if wanted in (*kinds, " and ".join(kinds))]
+        self.inverted = 1.0 if wanted == "inv" else 0.3
+        self.favoured = [s for s, kinds in KINDS.items() if wanted in (*kinds, named(kinds))]
+        if wanted == "inv":
+            self.favoured = [*INVERTIBLE]
 
     def split(self, degree: int) -> tuple[int, int]:
         first = self.rng.randint(1, degree - 1) if degree > 1 else self.rng.randint(0, 1)
@@ -585,30 +609,29 @@ class Draw:
     def leaf(self, rows: str, cols: str) -> Node:
         if not (plain(rows) and plain(cols)):
             return ones(rows, cols)
-        of_shape = [s for s, shape in self.symbols.items() if shape == (rows, cols)]
-        turned = [s for s, shape in self.symbols.items() if shape == (cols, rows)]
-        fitting = [s for s in self.favoured if s in of_shape]
-        if fitting and self.rng.random() < 0.5:
+        fitting = [s for s in self.favoured if ALL_SHAPES.get(s, ("1", "1")) == (rows, cols)]
+        if fitting and self.rng.random() < 0.4:
             favoured = self.rng.choice(fitting)
-            inverted = favoured in INVERTIBLE and self.rng.random() < 0.3
+            inverted = favoured in INVERTIBLE and self.rng.random() < self.inverted
             return square("inv", name(favoured)) if inverted else name(favoured)
-        options = [*map(name, of_shape), *(turn(name(s)) for s in turned)]
-        if rows == cols != "1":
-            options += [eye(rows), square("inv", name("G"))] if rows == "n" else [eye(rows)]
+        options = leaves(rows, cols, self.wide)
         if rows == cols == "1":
             options = [name(s) for s in SCALARS] + [to_scalar("tr", name(s)) for s in "XSLZ"]
             options += [num(2), dim(self.rng.choice(DIMS))]
             if self.wide:
                 options.append(power(name(self.rng.choice(SCALARS)), -self.rng.randint(1, 2)))
-        if not options or self.rng.random() < 0.05:
+        if not options or self.rng.random() < (0.3 if self.wanted == "ones" else 0.05):
             options = [ones(rows, cols)]
+        if self.wanted == "eye" and rows == cols and self.rng.random() < 0.3:
+            return eye(rows)
         if self.wide and self.rng.random() < (0.2 if self.wanted == "zeros" else 0.01):
             return zeros(rows, cols)
         return self.rng.choice(options)
 
     def _applied(self, rows: str, cols: str, degree: int) -> Node:
         self.applied -= 1
-        function = self.wanted if self.wanted in ("phi", "dphi") else "phi"
+        either = self.rng.choice(("phi", "phi", "dphi"))
+        function = self.wanted if self.wanted in ("phi", "dphi") else either
         return alike(function, self.matrix(rows, cols, min(degree, self.rng.randint(1, 2))))
 
     # --- operations ---------------------------------------------------------------------------
@@ -670,6 +693,7 @@ class Draw:
         rules += [
             (op, lambda op=op: alike(op, self.matrix(rows, cols, degree))) for op in ("pos", "neg")
         ]
+        rules.append(("blkdiag", lambda: self._among_blocks(rows, cols, degree)))
         if cols == "1":
             rules.append(("vec", lambda: vec(self.matrix("1", rows, degree))))
             rules.append(("contract", lambda: self._contract_both(rows, degree)))
@@ -729,6 +753,14 @@ class Draw:
         parts = self.matrix(*one, degree), self.matrix(*other, self.rng.randint(1, max(1, degree)))
         return parts
 
+    def _among_blocks(self, rows: str, cols: str, degree: int) -> Node:
+        """A block-diagonal matrix between two others."""
+        first, rest = self.split(degree)
+        second, third = self.split(rest)
+        one, other = self.rng.choice(SUMS), self.rng.choice(SUMS)
+        middle = self.matrix(one, other, second)
+        return mm(self.matrix(rows, one, first), mm(middle, self.matrix(other, cols, third)))
+
     def _tensor(
         self, p: tuple[str, str], w: tuple[str, str], v: tuple[str, str], degree: int
     ) -> Node:
@@ -754,6 +786,8 @@ class Draw:
     def _scale(self, rows: str, cols: str, degree: int) -> Node:
         if self.rng.random() < 0.5:
             factor = self.rng.choice([name("a"), name("b"), dim("n"), num(Fraction(3, 2)), num(-2)])
+            if self.wanted == "dimension":
+                factor = dim(self.rng.choice(DIMS))
             if self.wanted == "negative power":
                 factor = power(name(self.rng.choice(SCALARS)), -self.rng.randint(1, 2))
             return mul(factor, self.matrix(rows, cols, degree))
@@ -807,9 +841,11 @@ class Draw:
 
     def containing(self, symbol: str, rows: str, cols: str, degree: int) -> Node:
         """An expression in which a symbol occurs (or the last one tried)."""
+        self.favoured.append(symbol)
         drawn = self.matrix(rows, cols, degree)
         for _ in range(30):
             if any(part.op == "name" and part.data == symbol for part in walk(drawn)):
                 break
             drawn = self.matrix(rows, cols, degree)
+        self.favoured.remove(symbol)
         return drawn

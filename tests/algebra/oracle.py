@@ -353,7 +353,7 @@ class _Evaluation:
 
     def mean(self, node: ast.expr, name: str, env: dict[str, Array]) -> Array:
         """Over a Gaussian column."""
-        nodes, weights = gaussian_rule()
+        nodes, weights = gaussian_rule(self.degree(node, name))
         declared = self.world.matrices[name][0]
         size = int(self.dims.get(str(declared), declared))
         total: Any = 0
@@ -362,6 +362,29 @@ class _Evaluation:
             column = array([[nodes[i]] for i in pick])
             total = total + weight * self.value(node, {**env, name: column})
         return total
+
+    def degree(self, node: ast.expr, name: str) -> int:
+        """A bound on the degree in a name; `MOST_MOMENTS` where this is not looked into."""
+        match node:
+            case ast.Name(id=other) if other in self.world.define:
+                return self.degree(self.world.define[other], name)
+            case ast.Name(id=other):
+                return int(other == name)
+            case ast.BinOp(left=a, op=ast.Pow(), right=ast.Constant(value=int(k))):
+                return k * self.degree(a, name)
+            case ast.BinOp(left=a, op=ast.Add() | ast.Sub(), right=b):
+                return max(self.degree(a, name), self.degree(b, name))
+            case ast.BinOp(left=a, right=b):
+                return self.degree(a, name) + self.degree(b, name)
+            case ast.UnaryOp(operand=a) | ast.Attribute(value=a):
+                return self.degree(a, name)
+            case ast.Call(func=ast.Name(id="norm2"), args=[a]):
+                return 2 * self.degree(a, name)
+            case ast.Call(func=ast.Name(id=function), args=args) if function in POLYNOMIAL:
+                return sum(self.degree(arg, name) for arg in args)
+            case _:
+                named = any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node))
+                return MOST_MOMENTS if named else 0
 
     def size(self, node: ast.expr) -> int:
         match node:
@@ -418,13 +441,21 @@ class _Evaluation:
         return result
 
 
+MOST_MOMENTS = 9
+POLYNOMIAL = frozenset("tr sum inner diag diagpart sym skew eye ones zeros vec kron".split())
+POLYNOMIAL |= frozenset("face_splitting tensor contract hstack vstack blkdiag D grad".split())
+
+
 @cache
-def gaussian_rule() -> tuple[list[int], list[Fraction]]:
-    """Nodes and weights of a rational rule that has a Gaussian's moments up to order 8."""
-    nodes = [0, 1, -1, 2, -2, 3, -3, 4, -4]
-    moments = [1, 0, 1, 0, 3, 0, 15, 0, 105]
+def gaussian_rule(degree: int) -> tuple[list[int], list[Fraction]]:
+    """Nodes and weights of a rational rule with a Gaussian's moments up to a degree (at most 9)."""
+    assert degree <= MOST_MOMENTS
+    nodes = [0, *(sign * k for k in range(1, degree // 2 + 1) for sign in (1, -1))]
+    moments = [math.prod(range(1, k, 2)) if k % 2 == 0 else 0 for k in range(len(nodes))]
     powers = array([[Fraction(x) ** k for x in nodes] for k in range(len(nodes))])
-    return nodes, product(inverse(powers), array([[m] for m in moments]))[:, 0].tolist()
+    weights = product(inverse(powers), array([[m] for m in moments]))[:, 0].tolist()
+    kept = [(x, w) for x, w in zip(nodes, weights, strict=True) if w]
+    return [x for x, _ in kept], [w for _, w in kept]
 
 
 @lru_cache(maxsize=256)

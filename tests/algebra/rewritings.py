@@ -660,6 +660,8 @@ def _places(
         # Divisors and inverses are left alone: not every expression may stand there.
         if node.op == "inv" or (node.op == "div" and i == 1):
             continue
+        if node.op == "pow" and int(str(node.data)) < 0:
+            continue
         yield from _places(arg, (*path, i), free or node.op in CALCULUS)
 
 

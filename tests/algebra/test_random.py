@@ -23,7 +23,7 @@ from nonmixing.algebra.setting import KINDS
 from nonmixing.algebra.text import FUNCTIONS
 
 DEGREES = range(2, 9)
-COMBINATIONS = tuple(sorted({" and ".join(k) for k in g.KINDS.values() if len(k) > 1}))
+COMBINATIONS = tuple(sorted({g.named(k) for k in g.KINDS.values() if len(k) > 1}))
 OPERATORS = ("mm", "hadamard", "scale", "add", "sub", "neg", "pos", "positive power")
 OPERATORS += ("negative power", "div", "T", "phi", "dphi")
 """What is no function of the language: + - * @ ** / and signs, opaque functions."""
@@ -78,15 +78,14 @@ def draw(group: str, number: int) -> Drawn:
         degree = min(degree, 5)
     if group == "expect":
         degree = min(degree, 4)
-    if group == "shared":
-        degree = max(degree, 3)
     wanted = PLACED[number % len(PLACED)]
     if wanted == "shared" and group not in ("plain", "shared", "after", "sizes"):
         wanted = "mm"  # nothing is claimed of indices below a derivative
-    left = next(e for e in candidates(group, degree, rng, wanted) if wanted in g.features(e))
+    if "shared" in (group, wanted):
+        degree = max(degree, 3)
     spoilt = number % 5 in (1, 3)
-    right = other_side(left, rng, spoilt)
-    while group == "expect" and g.degree(right) > 8:  # as far as the oracle's means go
+    left = right = next(e for e in candidates(group, degree, rng, wanted) if has(e, wanted))
+    while right == left or not (group == "shared" or within(group, right)):
         right = other_side(left, rng, spoilt)
     toml = g.claim_file(g.text(left), g.text(right))
     fixed: dict[str, int] = {}
@@ -95,7 +94,48 @@ def draw(group: str, number: int) -> Drawn:
         for name, size in fixed.items():
             toml = toml.replace(f"'{name}'", str(size))
             toml = re.sub(rf"\b{name}\b(?! =)", str(size), toml)
-    return Drawn(toml, g.degree(left), frozenset(g.features(left)), spoilt, fixed)
+    found = g.features(left) | ({"shared"} if g.shared(left) else set())
+    return Drawn(toml, g.degree(left), frozenset(found), spoilt, fixed)
+
+
+def has(expr: g.Node, what: str) -> bool:
+    return g.shared(expr) if what == "shared" else what in g.features(expr)
+
+
+def within(group: str, expr: g.Node) -> bool:
+    """Whether an expression is one of its group, and inside what the prover promises to decide."""
+    match group:
+        case "shared":
+            return g.shared(expr)
+        case "expect":
+            return has_mean(expr)
+        case "sizes":
+            return at_sizes(expr)
+        case _:
+            return True
+
+
+def has_mean(expr: g.Node) -> bool:
+    """Whether means are known to the prover (no opaque functions) and to the oracle (degree 8)."""
+    averaged = (part for part in g.walk(expr) if part.op == "expect")
+    opaque = any(g.features(part) & {"phi", "dphi"} for part in averaged)
+    return g.degree(expr) <= 8 and not opaque
+
+
+def at_sizes(expr: g.Node) -> bool:
+    """Whether integer sizes leave a claim decidable.
+
+    Blocks and products of integer sizes are expanded to entries, where kinds that are equations are
+    rules no more; and `contract` over one column reads its index pairs off symbols.
+    """
+    parts = list(g.walk(expr))
+    expanded = any(not (g.plain(part.rows) and g.plain(part.cols)) for part in parts)
+    kinds = {
+        kind for part in parts if part.op == "name" for kind in g.KINDS.get(str(part.data), ())
+    }
+    if expanded and kinds & {"orthonormal", "orthogonal", "invertible"}:
+        return False
+    return not any(part.op == "contract" and len(part.args) == 2 for part in parts)
 
 
 def other_side(left: g.Node, rng: random.Random, spoilt: bool) -> g.Node:
@@ -116,9 +156,9 @@ def candidates(
         expr = source.any(degree, calculus)
         if group == "twice":
             expr = _again(expr, source, rng)
-        if group == "shared" and not any(term.shared for term in g.terms(expr)):
+        if g.degree(expr) != degree or g.size(expr) > 60:
             continue
-        if g.degree(expr) == degree and g.size(expr) <= 60:
+        if within(group, expr):
             yield expr
 
 
