@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
-from nonmixing.algebra import Statement, decide, load_claims
+from nonmixing.algebra import DEFAULT_TIMEOUT, Statement, decide, load_claims
 from nonmixing.errors import InputError
 from nonmixing.verdict import Evidence, Verdict, VerdictWord, check_word, judge
 
@@ -36,7 +36,11 @@ __all__ = [
 
 
 def prove(
-    lhs: Basic | bool, rhs: Basic | float | None = None, assuming: Sequence[Basic | bool] = ()
+    lhs: Basic | bool,
+    rhs: Basic | float | None = None,
+    assuming: Sequence[Basic | bool] = (),
+    *,
+    timeout: float | None = DEFAULT_TIMEOUT,
 ) -> Verdict:
     """Decide whether two SymPy expressions are equal, for all dimensions at once.
 
@@ -44,6 +48,7 @@ def prove(
         lhs: the left side; or, alone, an `Eq` (or the `true` that SymPy may have made of it).
         rhs: the right side, of the same shape.
         assuming: equations that may be used.
+        timeout: seconds after which it is given up as undecided; None for no limit.
 
     Returns:
         A verdict `proved`, `refuted` (with a counterexample in exact arithmetic) or `undecided`.
@@ -54,12 +59,14 @@ def prove(
     """
     from nonmixing.algebra.sympy_door import equation
 
-    return proof(equation(lhs, rhs, assuming))
+    return proof(equation(lhs, rhs, assuming), timeout=timeout)
 
 
-def proof(statement: Statement, *, lemma: str = "") -> Verdict:
+def proof(
+    statement: Statement, *, lemma: str = "", timeout: float | None = DEFAULT_TIMEOUT
+) -> Verdict:
     """Decide a statement; the scope of what is proved names the lemma that it uses, if any."""
-    decision = decide(statement)
+    decision = decide(statement, timeout=timeout)
     scope = decision.scope or decision.reason
     if lemma and decision.verdict == "proved":
         scope = f"{scope}; with the lemma: {lemma}"

@@ -6,9 +6,10 @@ the first claim file is collected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from math import isfinite
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 SUFFIX = ".claims.toml"
 MARK = "claim"
 TIMEOUT = "claim_timeout"
+PASTE = "to be pasted:"
+"""How a failure of `nonmixing.testing` announces code."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +40,28 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ClaimFile 
     if not file_path.name.endswith(SUFFIX):
         return None
     return ClaimFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the code in a failed assertion of `nonmixing.testing` so that it can be pasted."""
+    report = yield
+    if call.excinfo is not None and PASTE in str(call.excinfo.value):
+        traceback = getattr(report.longrepr, "reprtraceback", None)
+        for entry in getattr(traceback, "reprentries", ()):
+            _bare(entry.lines)
+    return report
+
+
+def _bare(lines: list[str]) -> None:
+    """Take pytest's `E` and the margin from the lines below the one that announces code."""
+    for number, line in enumerate(lines):
+        if line.startswith("E ") and line.rstrip().endswith(PASTE):
+            code = dedent("\n".join(each[1:] for each in lines[number + 1 :]))
+            lines[number + 1 :] = ["", *code.strip().splitlines()]
+            return
 
 
 class ClaimFile(pytest.File):

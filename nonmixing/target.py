@@ -173,13 +173,15 @@ def _range_finder(value: Any, rank: int) -> TargetSVD:
         )
     columns = min(rank + OVERSAMPLING, m, n)
     probes = np.random.default_rng(0).standard_normal((n, columns))
+    basis = np.linalg.qr(real_array("target", operator.matmat(probes), 2))[0]
     try:
-        basis = np.linalg.qr(real_array("target", operator.matmat(probes), 2))[0]
-        rows = real_array("target", operator.rmatmat(basis), 2)  # (n, columns), its transpose
-    except NotImplementedError as error:
+        turned = operator.rmatmat(basis)
+    except (NotImplementedError, TypeError) as error:  # which of them depends on SciPy's version
         raise InputError(
-            "target: the operator has no product with its transpose; define rmatvec or rmatmat"
+            "target: the operator has no product with its transpose "
+            f"({' '.join(str(error).split())}); define rmatvec or rmatmat"
         ) from error
+    rows = real_array("target", turned, 2)  # (n, columns), the transpose of what is left of it
     right, values, inner = np.linalg.svd(rows, full_matrices=False)
     if columns > rank and values[rank] > RANK_TOLERANCE * values[0]:
         raise InputError(

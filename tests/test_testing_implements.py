@@ -62,7 +62,7 @@ def message(function: Any, expr: Any, *arguments: Any, **options: Any) -> str:
 
 
 def pasted(text: str, **defined: Any) -> dict[str, Any]:
-    _, _, code = text.partition("is defined:\n\n")
+    _, _, code = text.partition("is defined, to be pasted:\n\n")
     assert code, text
     exec(compile(dedent(code), "pasted", "exec"), defined)
     return defined

@@ -4,12 +4,13 @@ Knows nothing about learning. Importing it loads neither NumPy nor SymPy.
 """
 
 from nonmixing.algebra.claimfile import load_claims
-from nonmixing.algebra.decide import Decision, decide
+from nonmixing.algebra.decide import DEFAULT_TIMEOUT, Decision, decide
 from nonmixing.algebra.refute import Counterexample
 from nonmixing.algebra.setting import Equation, Setting, Statement
 from nonmixing.errors import Disagreement
 
 __all__ = [
+    "DEFAULT_TIMEOUT",
     "Counterexample",
     "Decision",
     "Disagreement",

@@ -21,6 +21,7 @@ from nonmixing.algebra.dims import Dim, Index, NeedsExpansion
 from nonmixing.algebra.entries import Differences, settled_by_entries
 from nonmixing.algebra.expand import Expander
 from nonmixing.algebra.hypotheses import (
+    Contradiction,
     Rule,
     Use,
     complete,
@@ -28,6 +29,7 @@ from nonmixing.algebra.hypotheses import (
     expanded,
     orient,
     reduce,
+    refuse_contradiction,
 )
 from nonmixing.algebra.kinds import Kinds, equations
 from nonmixing.algebra.node import Expr, terms_bound
@@ -199,6 +201,12 @@ class _Work:
             cells = self._reduced(Expander(self.statement.setting, self.table))
         except TooLarge as error:
             return "undecided", "", "", None, str(error)
+        except Contradiction:
+            reason = (
+                "the assumptions contradict each other (or the declared kinds), so that everything "
+                "would follow from them; drop or correct one"
+            )
+            return "undecided", "", "", None, reason
         except NeedsExpansion:
             # Only taken apart, or only as numbers, do these dimensions make sense together.
             self.difference = f"{self.statement.left_text} - ({self.statement.right_text})"
@@ -309,6 +317,7 @@ class _Work:
                 labels = (*dims.labels(r, shape[0]), *dims.labels(c, shape[1]))
                 reduced = reduce(self.table, raw, rules, self.kinds.impose, self.clock.tick)
                 rest = self._normal(reduced.remainder)
+                refuse_contradiction(self.table, rest)
                 if not reduced.uses:
                     rule = orient(self.table, raw, r, c, labels, number, eliminate=lead)
                 else:

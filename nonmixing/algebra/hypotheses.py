@@ -51,6 +51,20 @@ Weight = tuple[tuple[int, int], tuple[str, ...], tuple[Factor, ...]]
 """What terms are ordered by; see `_weight`."""
 
 
+class Contradiction(Exception):
+    """The hypotheses cannot hold together: a number that is not 0 would be 0."""
+
+
+def refuse_contradiction(table: Table, equation: Poly) -> None:
+    """Raise where an equation, reduced by others, says that a number other than 0 is 0.
+
+    With deltas it says so where all indices are equal, which some are at every size.
+    """
+    deltas = all(isinstance(table.atom(n), Delta) for mono in equation for n, _ in mono)
+    if deltas and sum(equation.values()):
+        raise Contradiction
+
+
 @dataclass(frozen=True)
 class Lead:
     """A leading term: its factors, labels below 0 being the equation's indices, and its scalars."""
@@ -212,6 +226,7 @@ def complete(table: Table, rules: Sequence[Rule], impose: Impose, tick: Tick) ->
             remainder = table.settle(impose(reduced.remainder))
             if not remainder:
                 continue
+            refuse_contradiction(table, remainder)
             origin = (*gap.uses, *(_negative(table, use) for use in reduced.uses))
             # Over the overlap's two ends, -1 and -2.
             new = orient(table, remainder, -1, -2, gap.labels, -1, origin)

@@ -180,7 +180,8 @@ def scale(a: Rows, b: Rows) -> Entries:
 
 def inner(a: Rows, b: Rows) -> list[list[Number]]:
     """Frobenius inner product, 1 x 1."""
-    return [[sum([sum(map(mul, row, other)) for row, other in zip(a, b, strict=True)])]]
+    pairs = zip(a, b, strict=True)
+    return [[sum([x * y for row, other in pairs for x, y in zip(row, other, strict=True)])]]
 
 
 def negative(a: Rows) -> Entries:

@@ -48,7 +48,7 @@ class Alignment:
 
 
 def read_alignment(posed: Posed, tolerance: float, *, turned: bool) -> Alignment:
-    """The start in the bases of `problem.svd`; if asked for, in others as good where it fits better.
+    """The start in the bases of `problem.svd`, or, if asked for, in others where it fits better.
 
     Args:
         posed: The problem and the start.
@@ -136,13 +136,19 @@ def _turned(posed: Posed, tolerance: float) -> Alignment:
     return Alignment(
         found,
         np.concatenate([posed.s[:moving], np.zeros(len(zeros))]),
-        np.hstack([left, posed.left[:, moving:] @ spare]),
-        np.hstack([right, posed.right[:, moving:] @ other]),
+        _basis(left, posed.left, spare),
+        _basis(right, posed.right, other),
         np.concatenate([modes, moving + present]),
         np.concatenate([modes, moving + there]),
         misalignment(found),
         max(posed.neglected, lost / size, missed / size) if size > 0 else 0.0,
     )
+
+
+def _basis(turned: Array, whole: Array, free: Array) -> Array:
+    """The turned columns, then those of s = 0; one that no mode has where there are none at all."""
+    basis = np.hstack([turned, whole[:, turned.shape[1] :] @ free])
+    return basis if basis.shape[1] else whole[:, :1]
 
 
 def _free_modes(block: Array, directions: Array, lost: float) -> tuple[Array, Array, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nonmixing.arrays import orthonormal_columns
-from nonmixing.dynamics.equations import conserved_quantities, equations, operator_factors
+from nonmixing.dynamics.equations import conserved_quantities, equations
 from nonmixing.dynamics.interaction import Interaction
 from nonmixing.dynamics.reduce import lifted, reduced, restricted
 from nonmixing.errors import InputError, MissingExtra, ShapeError

@@ -492,7 +492,7 @@ def _explain(task: _Task, route: Route, found: _Difference) -> str:
     ]
     if formula is not None and to_text(formula) != task.texts[found.place]:
         lines.append(f"  right, again  {to_text(formula)}")
-    lines += ["", f"The counterexample, to be pasted where {task.name} is defined:", ""]
+    lines += ["", f"The counterexample, where {task.name} is defined, to be pasted:", ""]
     return "\n".join([*lines, indent(_program(task, route, found, formula), MARGIN)])
 
 

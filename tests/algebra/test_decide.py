@@ -1004,3 +1004,29 @@ def test_random_orthonormal_matrices_of_the_oracle_are_orthonormal() -> None:
         drawn = draw_matrix(rows, cols, {"orthonormal"}, rng)
         gram = drawn.T @ drawn
         assert (gram == array([[int(i == j) for j in range(cols)] for i in range(cols)])).all()
+
+
+# --- contradictory hypotheses ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "assume",
+    [
+        ["X == 0", "X == eye(n)"],
+        ["a == 1", "a == 2"],
+        ["x.T @ x == 1", "x == 0"],
+        ["X @ Y == eye(n)", "X == 0"],
+        ["X @ X == X", "X @ X == X + eye(n)"],
+    ],
+)
+def test_contradictory_assumptions_are_named(assume: list[str]) -> None:
+    decision = judged("X @ Y @ x * a == 3 * Y @ X @ x", assume=assume)
+    assert decision.verdict == "undecided"
+    assert "contradict" in decision.reason
+
+
+@pytest.mark.parametrize(
+    "assume", [["X == 0", "Y == X"], ["eye(n) == ones(n, n)", "X == Y"], ["a == 1", "b == a + 1"]]
+)
+def test_assumptions_that_can_hold_are_not_called_contradictory(assume: list[str]) -> None:
+    assert "contradict" not in judged("X @ Y * a == b * Y @ X", assume=assume).reason
