@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import platform
 import re
 import sys
@@ -25,6 +24,7 @@ from typing import Any, Literal
 from nonmixing import __version__
 from nonmixing.claim import Claim, Outcome, Task
 from nonmixing.errors import InputError, NonmixingError
+from nonmixing.saving import atomically
 from nonmixing.verdict import Evidence, Verdict, exit_code
 
 __all__ = [
@@ -253,18 +253,15 @@ def run(
 
 
 def write_json(result: LedgerResult, path: Path) -> None:
-    """Write the results, beside the file first and then in its place, so that it is always whole.
+    """Write the results, so that the file is whole at every moment.
 
     Raises:
         InputError: the file cannot be written.
     """
     text = _dumps(result.to_json())
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(path)
+        atomically(path, lambda beside: beside.write_text(text + "\n", encoding="utf-8"))
     except OSError as problem:
-        beside.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {problem.strerror}") from problem
 
 

@@ -55,7 +55,6 @@ each mode that grows, |p_iᵀU + r_iᵀV|²/4.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -73,6 +72,7 @@ from nonmixing.errors import InputError
 from nonmixing.networks.tasks import Task, digits_classes, digits_halves
 from nonmixing.networks.train import train
 from nonmixing.problem import Array, BilinearProblem, Factors, aligned, balanced, gaussian
+from nonmixing.saving import atomically
 
 SEED = 2026
 JUDGED = 10
@@ -304,7 +304,7 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     saved = out / "digits.json"
     text = json.dumps(results, indent=None, ensure_ascii=False, allow_nan=False)
-    _replace(saved, lambda beside: beside.write_text(text + "\n", encoding="utf-8"))
+    atomically(saved, lambda beside: beside.write_text(text + "\n", encoding="utf-8"))
     draw(json.loads(saved.read_text(encoding="utf-8")), out / "modes.png")
     return results
 
@@ -330,7 +330,7 @@ def run(quick: bool = False, progress: Watch | None = None) -> dict[str, Any]:
 def draw(results: Mapping[str, Any], picture: Path) -> None:
     """Draw the figure from saved results."""
     figure = plot.digits(results)
-    _replace(picture, lambda beside: figure.savefig(beside, format="png", dpi=120))
+    atomically(picture, lambda beside: figure.savefig(beside, format="png", dpi=120))
 
 
 def answer(results: Mapping[str, Any]) -> str:
@@ -407,16 +407,6 @@ def _short(array: Array) -> list[Any]:
     if array.ndim > 1:
         return [_short(row) for row in array]
     return [float(f"{value:.7g}") for value in array]
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the path, then put it in its place: the file there is whole at every moment."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(beside)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

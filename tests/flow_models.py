@@ -54,9 +54,8 @@ class Model:
             m = n
         k = min(m, n) if rank is None else rank
         P = np.linalg.qr(rng.standard_normal((m, k)))[0]
-        R = np.linalg.qr(rng.standard_normal((n, k)))[0]
-        if self.symmetric:
-            R = P * np.where(rng.random(k) < 0.5, -1.0, 1.0)
+        signs = np.where(rng.random(k) < 0.5, -1.0, 1.0)
+        R = P * signs if self.symmetric else np.linalg.qr(rng.standard_normal((n, k)))[0]
         s = np.sort(rng.uniform(0.3, 1, k))[::-1]
         target = (P * s) @ R.T
         if self.symmetric:

@@ -7,7 +7,7 @@ import pytest
 from flow_models import MODELS, Model
 
 from nonmixing.dynamics.batch import march
-from nonmixing.dynamics.integrate import integrate
+from nonmixing.dynamics.integrate import Method, integrate
 from nonmixing.dynamics.trajectory import Trajectory
 from nonmixing.errors import InputError, NonmixingError
 from nonmixing.problem import Array, BilinearProblem, aligned, balanced, gaussian
@@ -106,11 +106,11 @@ def test_reduced_starts_go_together_too() -> None:
 
 
 @pytest.mark.parametrize("method", ["LSODA", "RK45"])
-def test_other_methods_run_one_by_one(problem: BilinearProblem, method: str) -> None:
+def test_other_methods_run_one_by_one(problem: BilinearProblem, method: Method) -> None:
     starts = [gaussian(problem, scale=0.3, width=2, seed=seed) for seed in range(2)]
-    runs = integrate(problem, starts, TIMES, method=method)  # pyright: ignore[reportArgumentType]
+    runs = integrate(problem, starts, TIMES, method=method)
     for found, start in zip(runs, starts, strict=True):
-        alone = integrate(problem, start, TIMES, method=method)  # pyright: ignore[reportArgumentType]
+        alone = integrate(problem, start, TIMES, method=method)
         np.testing.assert_array_equal(found.U, alone.U)
 
 
@@ -150,5 +150,5 @@ def test_the_start_alone_is_enough(problem: BilinearProblem) -> None:
     starts = [gaussian(problem, scale=0.4, width=2, seed=seed) for seed in range(2)]
     for found, start in zip(integrate(problem, starts, [0.0]), starts, strict=True):
         np.testing.assert_array_equal(found.U[0], start.U)
-    with pytest.raises(InputError, match="^start: got an empty sequence"):
+    with pytest.raises(InputError, match=r"^start: got an empty sequence"):
         integrate(problem, [], [0.0])

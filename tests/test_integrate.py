@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -168,11 +168,11 @@ def test_a_velocity_that_overflows_is_named(problem: BilinearProblem) -> None:
     ],
 )
 def test_bad_settings_are_refused(
-    problem: BilinearProblem, settings: dict[str, object], name: str
+    problem: BilinearProblem, settings: dict[str, Any], name: str
 ) -> None:
     start = aligned(problem, 0.1)
     with pytest.raises(InputError, match=f"^{name}: got .* expected") as caught:
-        integrate(problem, start, [1.0], **settings)  # pyright: ignore[reportArgumentType]
+        integrate(problem, start, [1.0], **settings)
     assert "\n" not in str(caught.value)
 
 

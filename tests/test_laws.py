@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from flow_models import ABSORBED, MODELS, Model
@@ -122,7 +124,7 @@ def test_turning_the_problem_turns_the_run(model: Model, data: st.DataObject) ->
     other = BilinearProblem(
         target,
         decay=problem.decay,
-        parameterisation=type(made)(**{**vars(made), "values": values}),
+        parameterisation=replace(made, values=values),
     )
     start = other.state(turned(made, problem.variables(state), left, right))
     expected = left.T @ operators(run(problem, state)) @ right

@@ -212,8 +212,7 @@ def test_a_stack_of_states_is_lowered_like_each_of_them() -> None:
         equations(BilinearProblem(rng.standard_normal((3, 3)), parameterisation=one_input())),
     )
     states = (
-        (rng.standard_normal((2, 5, 4, 2)), rng.standard_normal((2, 5, 3, 2)))
-        + (rng.standard_normal((2, 5, 2, 1)),),
+        tuple(rng.standard_normal((2, 5, *shape)) for shape in ((4, 2), (3, 2), (2, 1))),
         (rng.standard_normal((2, 5, 3, 2)), rng.standard_normal((2, 5, 3, 2))),
     )
     for found, stack in zip(both, states, strict=True):
@@ -222,7 +221,7 @@ def test_a_stack_of_states_is_lowered_like_each_of_them() -> None:
                 for place in np.ndindex(2, 5):
                     single = function(tuple(part[place] for part in stack))[k]
                     np.testing.assert_allclose(value[place], single, rtol=1e-12, atol=1e-14)
-    with pytest.raises(ShapeError, match="^state: got leading axes"):
+    with pytest.raises(ShapeError, match=r"^state: got leading axes"):
         both[0].velocity((states[0][0], states[0][1][0], states[0][2]))
 
 

@@ -50,7 +50,7 @@ def test_the_small_problem_is_the_problem_in_orthonormal_bases(factored: bool) -
 @every_model
 @pytest.mark.parametrize("rate", [0.0, 0.1])
 def test_the_velocity_of_the_small_problem_is_the_velocity(model: Model, rate: float) -> None:
-    """At one instant, to rounding: also for the flow of descent, whose loss has a gradient in it."""
+    """At one instant, to rounding; also for the flow of descent, with a gradient in its loss."""
     rng = np.random.default_rng(2)
     problem = model.problem(rng, 16, 14, 2, rank=3, decay=0.1)
     state = model.state(rng, problem, 2)
@@ -134,7 +134,7 @@ def test_optimisers_that_leave_the_space_are_refused(name: str) -> None:
         reduced(problem, start, optimiser=name)
     assert "\n" not in str(caught.value)
     assert reduced(problem, start, optimiser="muon").problem.shape == (5, 5)
-    with pytest.raises(InputError, match="^optimiser: got 'adagrad'; one of"):
+    with pytest.raises(InputError, match=r"^optimiser: got 'adagrad'; one of"):
         reduced(problem, start, optimiser="adagrad")
 
 
@@ -152,7 +152,7 @@ def test_the_refusals_are_right() -> None:
     root = rng.standard_normal((30, 30))
     moments = models.second_moments(root @ root.T / 30, np.eye(20))
     uneven = BilinearProblem(problem.target, parameterisation=moments)
-    with pytest.raises(InputError, match="^reduced: Sx is not a multiple of the identity"):
+    with pytest.raises(InputError, match=r"^reduced: Sx is not a multiple of the identity"):
         reduced(uneven, start)
     velocity = equations(uneven).velocity((start.U, start.V))[0]
     assert np.abs(outside @ velocity).max() > 0.1
@@ -160,5 +160,5 @@ def test_the_refusals_are_right() -> None:
 
 
 def test_a_start_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ShapeError, match="^start: U and V have 3 and 3 rows"):
+    with pytest.raises(ShapeError, match=r"^start: U and V have 3 and 3 rows"):
         reduced(low_rank(), Factors(np.ones((3, 2)), np.ones((3, 2))))

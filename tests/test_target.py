@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_starts_are_those_of_the_array() -> None:
 def test_an_operator_is_multiplied_with_a_few_columns_only() -> None:
     seen: list[int] = []
 
-    def product(matrix: np.ndarray) -> object:
+    def product(matrix: np.ndarray) -> Any:
         def times(columns: np.ndarray) -> np.ndarray:
             seen.append(1 if columns.ndim == 1 else columns.shape[1])
             return matrix @ columns

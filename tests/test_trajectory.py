@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -263,7 +264,8 @@ def test_arrays_and_json_bring_a_run_back(run: Trajectory) -> None:
         assert (back.source, back.status) == (kept.source, kept.status)
         assert dict(back.stats) == dict(kept.stats)
         np.testing.assert_array_equal(back.loss(), kept.loss())
-    arrays = Trajectory.from_arrays(**run.to_arrays(), problem=PROBLEM)
+    kept: dict[str, Any] = dict(run.to_arrays())
+    arrays = Trajectory.from_arrays(**kept, problem=PROBLEM)
     np.testing.assert_array_equal(arrays.modes(), run.modes())
     for text in ("", "[]", "{}", '{"times": 3}'):
         with pytest.raises(InputError) as caught:
@@ -284,7 +286,7 @@ def test_variables_of_a_user_make_a_trajectory() -> None:
         np.testing.assert_allclose(
             getattr(whole, name)(), getattr(reduced, name)(), rtol=1e-9, atol=1e-12
         )
-    with pytest.raises(InputError, match="^variables: got W1; W1, W2, W3 are expected"):
+    with pytest.raises(InputError, match=r"^variables: got W1; W1, W2, W3 are expected"):
         Trajectory.from_variables([0.0], {"W1": np.ones((1, 2, 8))}, reduced.problem)
     with pytest.raises(InputError, match=r"^problem: its variables are W1, W2, W3 .* U and V"):
         Trajectory.from_arrays([0.0], whole.U[:1], whole.V[:1], problem=reduced.problem)
@@ -314,7 +316,7 @@ def test_the_last_time_may_be_the_limit() -> None:
     assert run.times[-1] == np.inf
     np.testing.assert_array_equal(Trajectory.from_json(run.to_json(), PROBLEM).loss(), run.loss())
     for times in ([0.0, np.inf, 1.0], [-np.inf, 0.0, 1.0], [0.0, np.inf, np.inf]):
-        with pytest.raises(InputError, match="^times: entry"):
+        with pytest.raises(InputError, match=r"^times: entry"):
             Trajectory.from_arrays(times, U[:3], V[:3])
 
 

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from nonmixing.dynamics.mode_laws import integrated_decay
@@ -27,6 +28,9 @@ from nonmixing.problem import Array
 
 APART: Final = 1e4
 """The spread in sizes of the orders of pivots at t = ∞, beyond any logarithm of a float's size."""
+
+LARGEST: Final = float(np.log(np.finfo(np.float64).max))
+"""The largest exponent of a float."""
 
 SHORT: Final = 1e4
 """t ‖Z₀‖² up to which ordinary QR and its inverse lose no more than two digits."""
@@ -95,14 +99,19 @@ class Spectrum:
         """The singular value of each row."""
         return np.concatenate([self.s, self.s, np.zeros(sum(self.rests))])
 
+    @cached_property
+    def growing(self) -> NDArray[np.intp]:
+        """The rows whose rate is positive."""
+        return np.flatnonzero(self.rates > 0)
+
     def lead(self, row: int) -> Array:
-        """How much faster each row grows than a row that does; one that does not counts as rate 0.
+        """How much faster each of the growing rows grows than one of them.
 
         Differences of two κ are taken through s² − s'², so that close rates do not cancel.
         """
-        growing = self.rates > 0
-        apart = (self._values - self._values[row]) * (self._values + self._values[row])
-        return np.where(growing, apart / (self.kappa + self.kappa[row]), -self.rates[row])
+        kappa, values = self.kappa[self.growing], self._values[self.growing]
+        apart = (values - self._values[row]) * (values + self._values[row])
+        return apart / (kappa + self.kappa[row])
 
     @cached_property
     def _angle(self) -> tuple[Array, Array]:
@@ -210,46 +219,52 @@ def late(spectrum: Spectrum, rows: Array, time: float) -> Array:
 
 
 def _trapezoid(spectrum: Spectrum, columns: Array, time: float) -> Array:
-    """The unit trapezoidal factor (N + r, r) of A; `columns` (r, N + r) is Aᵀ without e^{λ_i t}."""
+    """The unit trapezoidal factor (N + r, r) of A; `columns` (r, N + r) is Aᵀ without e^{λ_i t}.
+
+    Columns of A are interchanged in place; those of the factor are a basis in any order.
+    """
     width, count = columns.shape
-    growing = spectrum.rates > 0
-    size = np.abs(columns).max(axis=0)
-    order = np.zeros(count)
-    if np.isinf(time):
-        order[: len(growing)][growing] = APART * (
-            1 + np.unique(spectrum.rates[growing], return_inverse=True)[1]
-        )
-    else:
-        order[: len(growing)] = np.maximum(spectrum.rates, 0) * time
-    basis = np.zeros((width, count))
+    order, basis = _order(spectrum, count, time), np.empty((width, count))
     for step in range(width):
+        left = columns[step:]  # what the pivots so far have left over, by the columns left
+        size = np.maximum(left.max(axis=0), -left.min(axis=0))
         with np.errstate(divide="ignore"):
             pivot = int(np.argmax(np.log(size) + order))
-        lead = np.argmax(np.abs(columns[:, pivot]))
-        ratios = columns[lead] / columns[lead, pivot]
-        basis[step] = ratios * _exponentials(spectrum, pivot, count, time)
-        columns -= np.outer(columns[:, pivot], ratios)
-        columns[lead], columns[:, pivot] = 0.0, 0.0
-        size = np.abs(columns).max(axis=0)
+        lead = int(np.argmax(np.abs(left[:, pivot])))
+        left[[0, lead]] = left[[lead, 0]]
+        ratios = left[0] / left[0, pivot]
+        left[1:] -= left[1:, pivot, None] * ratios
+        left[1:, pivot] = 0.0
+        basis[step] = ratios
+        _scale(spectrum, basis[step], pivot, time)
     return basis.T
 
 
-def _exponentials(spectrum: Spectrum, pivot: int, count: int, time: float) -> Array:
-    """e^{(g_i − g_p) t} for the rows i of A, (N + r,), g a row's rate where that is positive."""
-    rates = spectrum.rates
-    lead = np.zeros(count)
-    if pivot < len(rates) and rates[pivot] > 0:
-        lead[: len(rates)], lead[len(rates) :] = spectrum.lead(pivot), -rates[pivot]
+def _order(spectrum: Spectrum, count: int, time: float) -> Array:
+    """The logarithms of the sizes that A's rows get from e^{λ_i t}, up to a monotone map at ∞."""
+    order, growing = np.zeros(count), spectrum.growing
+    if np.isinf(time):
+        order[growing] = APART * (1 + np.unique(spectrum.rates[growing], return_inverse=True)[1])
     else:
-        lead[: len(rates)] = np.maximum(rates, 0)
-    exponent = np.where(lead == 0, 0.0, lead) * _or_zero(time, lead)
-    # Rows ahead of the pivot are used up, or in the span of those that are: their ratio is 0.
-    return np.exp(np.minimum(exponent, np.log(np.finfo(np.float64).max)))
+        order[growing] = spectrum.rates[growing] * time
+    return order
 
 
-def _or_zero(time: float, rates: Array) -> Array:
-    """The time, and 0 where the rate is: 0 · ∞ is 0 here."""
-    return np.where(rates == 0, 0.0, time)
+def _scale(spectrum: Spectrum, ratios: Array, pivot: int, time: float) -> None:
+    """Multiply by e^{(g_i − g_p) t}, in place; g is a row's rate where that is positive, else 0.
+
+    A row ahead of the pivot is used up, or in the span of those that are: its ratio is 0, or so
+    small that the product is at most 1.
+    """
+    rates, growing = spectrum.rates, spectrum.growing
+    if pivot < len(rates) and rates[pivot] > 0:
+        lead, fall = spectrum.lead(pivot), np.exp(-rates[pivot] * time)
+        ahead = ratios[growing]
+        ratios *= fall
+    else:
+        lead, ahead = rates[growing], ratios[growing]
+    exponent = np.where(lead == 0, 0.0, lead) * np.where(lead == 0, 0.0, time)
+    ratios[growing] = ahead * np.exp(np.minimum(exponent, LARGEST))
 
 
 def _over(rows: Array, triangle: Array) -> Array:

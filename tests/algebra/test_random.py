@@ -82,7 +82,7 @@ def draw(group: str, number: int) -> Drawn:
     if wanted == "shared" and group not in ("plain", "shared", "after", "sizes"):
         wanted = "mm"  # nothing is claimed of indices below a derivative
     if "shared" in (group, wanted):
-        degree = max(degree, 3)
+        degree = max(degree, 5 if wanted in (*g.MULTILINEAR, *g.BLOCKS) else 3)
     spoilt = number % 5 in (1, 3)
     left = right = next(e for e in candidates(group, degree, rng, wanted) if has(e, wanted))
     while right == left or not (group == "shared" or within(group, right)):
@@ -116,10 +116,11 @@ def within(group: str, expr: g.Node) -> bool:
 
 
 def has_mean(expr: g.Node) -> bool:
-    """Whether means are known to the prover (no opaque functions) and to the oracle (degree 8)."""
-    averaged = (part for part in g.walk(expr) if part.op == "expect")
-    opaque = any(g.features(part) & {"phi", "dphi"} for part in averaged)
-    return g.degree(expr) <= 8 and not opaque
+    """Whether means are known to the prover (of no opaque function) and to the oracle (degree 8)."""
+    averaged = [part for top in g.walk(expr) if top.op == "expect" for part in g.walk(top)]
+    opaque = [part for part in averaged if part.op in ("phi", "dphi")]
+    moving = any(inside == g.name("x") for part in opaque for inside in g.walk(part))
+    return g.degree(expr) <= 8 and not moving
 
 
 def at_sizes(expr: g.Node) -> bool:

@@ -1,0 +1,61 @@
+"""What the README and `docs/` say about tests, done as a new user would."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAPER = ROOT / "docs" / "examples" / "my_paper"
+
+
+@pytest.fixture
+def paper(pytester):
+    shutil.copytree(PAPER, pytester.path, dirs_exist_ok=True)
+    return pytester
+
+
+def test_the_readme_fails_then_passes(pytester):
+    """The README's test fails with what the README shows, and passes once the slip is put right."""
+    (_, section) = README.split("## In your own tests")
+    section = section.split("\n## ")[0]
+    (test,) = re.findall(r"```py\n(.*?)```", section, flags=re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", section, flags=re.DOTALL)
+    path = pytester.makepyfile(test_derivation=test)
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    printed = [line.rstrip() for line in result.outlines]
+    begin = printed.index(shown.splitlines()[0].rstrip())
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert printed[begin : begin + len(lines)] == lines
+    right = test.replace("+ U * U.T * E)", "- U * U.T * E)")
+    assert right != test
+    path.write_text(right, encoding="utf-8")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_the_example_passes(paper):
+    paper.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=15)
+
+
+SLIPS = {
+    "code": ("model.py", "residual.T @ U", "residual @ U.T", "test_gradients"),
+    "step": ("model.py", "V - rate * in_v", "V + rate * in_v", "test_step"),
+    "formula": ("tests/test_derivations.py", "U * U.T * E)", "U * U.T * E / 2)", "test_flow_of"),
+    "claim": ("claims/two_layer.claims.toml", "eta ** 2 *", "eta *", "second-order"),
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_the_example_notices(paper, name):
+    place, old, new, test = SLIPS[name]
+    path = paper.path / place
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    result = paper.runpytest_subprocess("-k", test)
+    result.assert_outcomes(failed=1, deselected=14)
