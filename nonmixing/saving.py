@@ -13,13 +13,12 @@ def atomically(path: Path, write: Callable[[Path], object]) -> None:
     What was there before stays until the new file is whole and on the disk.
 
     Args:
-        path: where the file belongs; its folder is made.
+        path: where the file belongs, in a folder that there is.
         write: writes the file at the path that it is given.
 
     Raises:
         OSError: it cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         write(beside)

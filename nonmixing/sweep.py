@@ -181,7 +181,7 @@ def _only_sweep(folder: Path) -> Generator[None]:
     from filelock import FileLock, Timeout
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "runs").mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / ".lock", timeout=0)
         lock.acquire()
     except Timeout:

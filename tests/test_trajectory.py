@@ -264,8 +264,8 @@ def test_arrays_and_json_bring_a_run_back(run: Trajectory) -> None:
         assert (back.source, back.status) == (kept.source, kept.status)
         assert dict(back.stats) == dict(kept.stats)
         np.testing.assert_array_equal(back.loss(), kept.loss())
-    kept: dict[str, Any] = dict(run.to_arrays())
-    arrays = Trajectory.from_arrays(**kept, problem=PROBLEM)
+    numbers: dict[str, Any] = dict(run.to_arrays())
+    arrays = Trajectory.from_arrays(**numbers, problem=PROBLEM)
     np.testing.assert_array_equal(arrays.modes(), run.modes())
     for text in ("", "[]", "{}", '{"times": 3}'):
         with pytest.raises(InputError) as caught:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nonmixing.dynamics.posing import Posed
 from nonmixing.dynamics.riccati import Coordinates
@@ -36,8 +37,8 @@ class Alignment:
     s: Array
     left: Array
     right: Array
-    left_modes: slice | Array
-    right_modes: slice | Array
+    left_modes: NDArray[np.intp]
+    right_modes: NDArray[np.intp]
     deviation: float
     neglected: float
 
@@ -55,7 +56,7 @@ def read_alignment(posed: Posed, tolerance: float, *, turned: bool) -> Alignment
         tolerance: What deviation is rounding.
         turned: Whether to look at other bases.
     """
-    everything = slice(None)
+    everything = np.arange(len(posed.s))
     direct = Alignment(
         posed.state,
         posed.s,

@@ -81,8 +81,8 @@ def mode_factors(
     swapped = np.abs(second) > np.abs(first)
     sign = np.where(swapped, -1.0, 1.0)
     longer, shorter = (p_t + sign * q_t) / np.sqrt(2), (p_t - sign * q_t) / np.sqrt(2)
-    start = np.where(swapped, first, second), np.where(swapped, second, first)
-    x, known = _ratio(value, 2 * np.abs(p * q), *start, t)
+    less, more = np.where(swapped, first, second), np.where(swapped, second, first)
+    x, known = _ratio(value, 2 * np.abs(p * q), less, more, t)
     shorter = np.where(known, longer * x, shorter)
     return np.where(swapped, shorter, longer), np.where(swapped, longer, shorter)
 

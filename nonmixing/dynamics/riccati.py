@@ -184,7 +184,7 @@ def _early(spectrum: Spectrum, start: Coordinates, rows: Array, time: float) -> 
     grown = np.exp(np.maximum(spectrum.rates, 0) * time)
     weight = np.sqrt(integrated_decay(2 * np.abs(spectrum.rates), time)) * grown
     stack = np.vstack([rows * weight[:, None], np.eye(rows.shape[1])])
-    triangle = np.linalg.qr(stack, mode="r")
+    triangle = _triangle(stack)
     pushed = spectrum.pushed(start, time).parts
     return Coordinates(*(_over(part, triangle) for part in pushed))
 
@@ -214,7 +214,7 @@ def late(spectrum: Spectrum, rows: Array, time: float) -> Array:
         mean, shrink = np.where(rates > 0, mean, 0.0), np.where(rates > 0, shrink, 0.0)
     stack = np.hstack([(rows * np.sqrt(mean)[:, None]).T, np.eye(width)])
     basis = _trapezoid(spectrum, stack, time)
-    triangle = np.linalg.qr(basis, mode="r")
+    triangle = _triangle(basis)
     return _over(basis[: len(rows)], triangle) * shrink[:, None]
 
 
@@ -265,6 +265,11 @@ def _scale(spectrum: Spectrum, ratios: Array, pivot: int, time: float) -> None:
         lead, ahead = rates[growing], ratios[growing]
     exponent = np.where(lead == 0, 0.0, lead) * np.where(lead == 0, 0.0, time)
     ratios[growing] = ahead * np.exp(np.minimum(exponent, LARGEST))
+
+
+def _triangle(tall: Array) -> Array:
+    """R of a QR factorisation, shape (r, r)."""
+    return np.asarray(np.linalg.qr(tall, mode="r"), np.float64)
 
 
 def _over(rows: Array, triangle: Array) -> Array:

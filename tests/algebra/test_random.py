@@ -126,11 +126,14 @@ def has_mean(expr: g.Node) -> bool:
 def at_sizes(expr: g.Node) -> bool:
     """Whether integer sizes leave a claim decidable.
 
-    Blocks and products of integer sizes are expanded to entries, where kinds that are equations are
-    rules no more; and `contract` over one column reads its index pairs off symbols.
+    Blocks, products of sizes and opaque functions are expanded to entries, where the kinds that are
+    equations are rules no more; and `contract` over one column reads its index pairs off symbols.
     """
     parts = list(g.walk(expr))
-    expanded = any(not (g.plain(part.rows) and g.plain(part.cols)) for part in parts)
+    expanded = any(
+        part.op in ("phi", "dphi") or not (g.plain(part.rows) and g.plain(part.cols))
+        for part in parts
+    )
     kinds = {
         kind for part in parts if part.op == "name" for kind in g.KINDS.get(str(part.data), ())
     }
