@@ -9,9 +9,13 @@ from time import process_time
 import pytest
 from conftest import TRUE
 
+from nonmixing.testing import failure
 from nonmixing.testing.lines import Lines
 
 pytest_plugins = ["pytester"]
+
+LOADED = failure
+"""What a run inside this process imports is dropped after it, unless it was there before."""
 
 PAPER = """\
 [matrices]

@@ -23,8 +23,10 @@ from nonmixing.testing import (
 )
 
 m, n, r = symbols("m n r")
-U, V, T = MatrixSymbol("U", m, r), MatrixSymbol("V", n, r), MatrixSymbol("T", m, n)
-A, P = MatrixSymbol("A", n, n), MatrixSymbol("P", m, r)
+MATRICES: Any = [*(MatrixSymbol(x, m, r) for x in "UP"), MatrixSymbol("V", n, r)]
+U, P, V = MATRICES
+SQUARES: Any = MatrixSymbol("T", m, n), MatrixSymbol("A", n, n)
+T, A = SQUARES
 E = U * V.T - T
 LOSS = nm.norm2(E) / 2
 
@@ -132,7 +134,7 @@ def test_gradient():
     assert assert_gradient(LOSS, U, E * V)
     assert assert_gradient(LOSS, V, E.T * U)
     assert assert_gradient(Trace(A * A) / 2, A, A, assuming=[Q.symmetric(A)])
-    scaled = [Eq(T, 2 * U * V.T)]
+    scaled: list[Any] = [Eq(T, 2 * U * V.T)]
     assert assert_gradient(LOSS, U, -U * V.T * V, assuming=scaled)
     assert assert_gradient(LOSS, U, -U * V.T * V, scaled[0])
 

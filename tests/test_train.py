@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 import torch
 
+from nonmixing.dynamics.integrate import integrate
 from nonmixing.errors import InputError, MissingExtra, ShapeError
 from nonmixing.networks.train import train
+from nonmixing.parameterisation import trained_gates
 from nonmixing.problem import BilinearProblem, Factors, balanced, gaussian, whiten
 
 SHAPES = [(3, 2, 4), (2, 5, 1), (4, 4, 2), (1, 1, 1)]
@@ -215,3 +217,25 @@ def test_a_balanced_start_stays_balanced_to_the_order_of_the_rate():
         run.factors(1).imbalance - start.imbalance, drift, atol=1e-12, rtol=0
     )
     assert np.abs(drift).max() > 1e-4
+
+
+def test_decay_and_rates_are_those_of_the_integrated_flow() -> None:
+    """Two rates and a decay: the network follows the flow that is derived from the same problem."""
+    target = np.random.default_rng(3).normal(size=(4, 3))
+    problem = BilinearProblem(target, decay=0.3, rates=(1.0, 0.4))
+    plain = BilinearProblem(target)
+    start = gaussian(problem, scale=0.5, width=2, seed=3)
+    run = train(problem, start, rate=1e-3, steps=1000, every=500)
+    flow = integrate(problem, start, run.times)
+    other = integrate(plain, start, run.times)
+    gap = np.linalg.norm(run.operator(-1) - flow.operator(-1))
+    apart = np.linalg.norm(other.operator(-1) - flow.operator(-1))
+    assert gap < 1e-2 * apart  # descent is off by the order of the rate, 1e-3
+
+
+def test_other_parameterisations_are_refused() -> None:
+    problem = BilinearProblem(np.eye(3), parameterisation=trained_gates())
+    with pytest.raises(InputError, match="trained gates"):
+        train(
+            problem, gaussian(BilinearProblem(np.eye(3)), scale=1, width=2, seed=0), rate=1, steps=1
+        )

@@ -80,10 +80,11 @@ def mode_factors(
     p_t, q_t = _hyperbola(value, p, q, t)
     swapped = np.abs(second) > np.abs(first)
     sign = np.where(swapped, -1.0, 1.0)
-    longer, shorter = (p_t + sign * q_t) / np.sqrt(2), (p_t - sign * q_t) / np.sqrt(2)
+    longer: Array = (p_t + sign * q_t) / np.sqrt(2)
+    difference: Array = (p_t - sign * q_t) / np.sqrt(2)
     less, more = np.where(swapped, first, second), np.where(swapped, second, first)
     x, known = _ratio(value, 2 * np.abs(p * q), less, more, t)
-    shorter = np.where(known, longer * x, shorter)
+    shorter: Array = np.where(known, longer * x, difference)
     return np.where(swapped, shorter, longer), np.where(swapped, longer, shorter)
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from nonmixing.dynamics.trajectory import Trajectory
 from nonmixing.errors import InputError, MissingExtra
+from nonmixing.parameterisation import absorbed
 from nonmixing.problem import Array, BilinearProblem, Factors
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ def train(
     """Train x → U (Vᵀ x) by full-batch gradient descent, in float64 on the CPU.
 
     The network is two linear layers without bias, Vᵀ and then U. With samples (x_i, y_i), i = 1..N,
-    the loss is 1/(2N) Σ_i ‖y_i − U Vᵀ x_i‖²; without, it is ½‖U Vᵀ − target‖². The gradient is
-    autograd's.
+    the loss is 1/(2N) Σ_i ‖y_i − U Vᵀ x_i‖²; without, it is ½‖U Vᵀ − target‖². The problem's decay
+    adds (decay/2)(‖U‖² + ‖V‖²), and its rates multiply the learning rate of each factor. The
+    gradient is autograd's.
 
     Two runs give the same bits: the arithmetic is on one thread, whatever torch is set to. Torch's
     global state (threads, random generator, gradient mode) is left as it was.
@@ -58,12 +60,18 @@ def train(
         step and the last good time.
 
     Raises:
-        InputError: A rate or a count that cannot be used, or a start whose loss is not finite.
+        InputError: A rate or a count that cannot be used, a start whose loss is not finite, or a
+            problem that two layers do not parametrise.
         ShapeError: A start that does not fit the problem.
         MissingExtra: torch is not installed.
     """
     rate = _positive("rate", rate)
     steps, every = _count("steps", steps), _count("every", every)
+    if problem.parameterisation.name != absorbed().name:
+        raise InputError(
+            f"problem: its parameterisation is {problem.parameterisation.name!r}, and two layers "
+            "are trained here; train it with your own loop and Trajectory.from_variables"
+        )
     start.check(problem)
     _require_torch()
     import torch
@@ -74,9 +82,12 @@ def train(
     with _own_settings():
         network = _network(start)
         inputs, outputs, scale = _data(problem)
-        descent = torch.optim.SGD(network.parameters(), lr=rate)
+        descent = torch.optim.SGD(_groups(network, problem, rate))
         for step in range(steps + 1):
             loss = scale * mse_loss(network(inputs), outputs, reduction="sum")
+            if problem.decay > 0:
+                squares = [weight.square().sum() for weight in network.parameters()]
+                loss = loss + 0.5 * problem.decay * sum(squares)
             if not bool(torch.isfinite(loss)):
                 status = _stopped(step, rate, recorded)
                 break
@@ -156,6 +167,15 @@ def _network(start: Factors) -> torch.nn.Sequential:
         layer.weight = torch.nn.Parameter(_tensor(weight))
         network.append(layer)
     return network
+
+
+def _groups(
+    network: torch.nn.Sequential, problem: BilinearProblem, rate: float
+) -> list[dict[str, Any]]:
+    """Each factor with its learning rate."""
+    first, second = network.parameters()
+    left, right = problem.rates
+    return [{"params": [second], "lr": rate * left}, {"params": [first], "lr": rate * right}]
 
 
 def _factors(network: torch.nn.Sequential) -> tuple[Array, Array]:

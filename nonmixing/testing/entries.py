@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from fractions import Fraction
-from operator import add, ge, gt, le, lt, mul, sub
+from operator import ge, gt, le, lt
 from typing import TypeAlias
 
 import numpy as np
@@ -43,13 +43,13 @@ class Entry:
     # --- arithmetic -------------------------------------------------------------------------------
 
     def __add__(self, other: object) -> Entry:
-        return self._with(other, add)
+        return self._with(other, lambda x, y: x + y)
 
     def __mul__(self, other: object) -> Entry:
-        return self._with(other, mul)
+        return self._with(other, lambda x, y: x * y)
 
     def __sub__(self, other: object) -> Entry:
-        return self._with(other, sub)
+        return self._with(other, lambda x, y: x - y)
 
     def __rsub__(self, other: object) -> Entry:
         return self._with(other, lambda x, y: y - x)

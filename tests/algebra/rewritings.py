@@ -436,20 +436,21 @@ def _diagonal_rules(node: Node, rng: random.Random) -> Node | None:
             return None
 
 
-def _insertions(node: Node, rng: random.Random) -> Node | None:
+def _insertions(node: Node, rng: random.Random, opaque: bool) -> Node | None:
     extra = Draw(rng).leaf(*node.shape)
     half = mul(num(Fraction(1, 2)), node)
     options = [
         sub(add(node, extra), extra),
         add(half, half),
         neg(neg(node)),
-        div(mul(name("a"), node), name("a")),
         mul(div(to_scalar("tr", eye("n")), dim("n")), node),
     ]
     if node.rows != "1":
         options.append(mm(eye(node.rows), node))
     if not node.scalar:
         options += [mul(ones(*node.shape), node), turn(turn(node))]
+    if not opaque:
+        options.append(div(mul(name("a"), node), name("a")))
     return rng.choice(options)
 
 
@@ -595,6 +596,19 @@ def _kind_rules(node: Node, rng: random.Random) -> Node | None:
     return rng.choice(options) if options else None
 
 
+OPAQUE = frozenset({"phi", "dphi"})
+"""Below these the prover uses no equations (so no kinds that are any), and cancels no scalars."""
+
+
+def _linear_kind_rules(node: Node, rng: random.Random) -> Node | None:
+    kinds = _kinds(node) & {"symmetric", "skew", "diagonal"}
+    if node.op != "name" or not kinds:
+        return None
+    if "skew" in kinds:
+        return neg(turn(node))
+    return turn(node) if "symmetric" in kinds else square("diagpart", node)
+
+
 FREE_RULES: tuple[Rule, ...] = (
     _product_rules,
     _product_rules,
@@ -616,18 +630,19 @@ FREE_RULES: tuple[Rule, ...] = (
 def rewrite(node: Node, rng: random.Random, steps: int, largest: int = 160) -> Node:
     """The expression after some true rewritings at random places."""
     for _ in range(steps):
-        new = _at_random(node, rng, lambda part, free: _rewritten(part, rng, free))
+        new = _at_random(node, rng, lambda part, below: _rewritten(part, rng, below))
         if size(new) <= largest:
             node = new
     return node
 
 
-def _rewritten(part: Node, rng: random.Random, free: bool) -> Node | None:
+def _rewritten(part: Node, rng: random.Random, below: frozenset[str]) -> Node | None:
     roll = rng.random()
+    opaque = bool(below & OPAQUE)
     if roll < 0.06:
-        return _insertions(part, rng)
-    if roll < 0.25 and not free:
-        return _kind_rules(part, rng)
+        return _insertions(part, rng, opaque)
+    if roll < 0.25 and not below & {*CALCULUS}:
+        return (_linear_kind_rules if opaque else _kind_rules)(part, rng)
     rules = list(FREE_RULES)
     rng.shuffle(rules)
     for rule in rules:
@@ -638,31 +653,33 @@ def _rewritten(part: Node, rng: random.Random, free: bool) -> Node | None:
     return None
 
 
-def _at_random(node: Node, rng: random.Random, change: Callable[[Node, bool], Node | None]) -> Node:
-    """Change one random place; `change` is told whether the place is below a derivative or step."""
-    places = list(_places(node, (), False))
+def _at_random(
+    node: Node, rng: random.Random, change: Callable[[Node, frozenset[str]], Node | None]
+) -> Node:
+    """Change one random place; `change` is told below which operations the place is."""
+    places = list(_places(node, (), frozenset()))
     rng.shuffle(places)
-    for path, free in places:
+    for path, below in places:
         part = node
         for i in path:
             part = part.args[i]
-        new = change(part, free)
+        new = change(part, below)
         if new is not None:
             return _put(node, path, new)
     return node
 
 
 def _places(
-    node: Node, path: tuple[int, ...], free: bool
-) -> Iterator[tuple[tuple[int, ...], bool]]:
-    yield path, free
+    node: Node, path: tuple[int, ...], below: frozenset[str]
+) -> Iterator[tuple[tuple[int, ...], frozenset[str]]]:
+    yield path, below
     for i, arg in enumerate(node.args):
         # Divisors and inverses are left alone: not every expression may stand there.
         if node.op == "inv" or (node.op == "div" and i == 1):
             continue
         if node.op == "pow" and int(str(node.data)) < 0:
             continue
-        yield from _places(arg, (*path, i), free or node.op in CALCULUS)
+        yield from _places(arg, (*path, i), below | {node.op})
 
 
 def _put(node: Node, path: tuple[int, ...], new: Node) -> Node:

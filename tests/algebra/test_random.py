@@ -16,11 +16,13 @@ from functools import lru_cache
 import pytest
 from algebra import generate as g
 from algebra import rewritings
+from algebra.declare import SHAPES, verdict
 from algebra.oracle import World, separates
 
 from nonmixing.algebra import Decision, decide, load_claims
 from nonmixing.algebra.setting import KINDS
 from nonmixing.algebra.text import FUNCTIONS
+from nonmixing.errors import ShapeError
 
 DEGREES = range(2, 9)
 COMBINATIONS = tuple(sorted({g.named(k) for k in g.KINDS.values() if len(k) > 1}))
@@ -116,7 +118,7 @@ def within(group: str, expr: g.Node) -> bool:
 
 
 def has_mean(expr: g.Node) -> bool:
-    """Whether means are known to the prover (of no opaque function) and to the oracle (degree 8)."""
+    """Whether the prover knows the means (of no opaque function) and the oracle (to degree 8)."""
     averaged = [part for top in g.walk(expr) if top.op == "expect" for part in g.walk(top)]
     opaque = [part for part in averaged if part.op in ("phi", "dphi")]
     moving = any(inside == g.name("x") for part in opaque for inside in g.walk(part))
@@ -288,6 +290,25 @@ def test_many_random_claims_have_their_shares() -> None:
     for part, group in enumerate(GROUPS):
         counts.update(run(group, numbers(part, MANY_PER_GROUP, 10_000)))
     assert not short_of(counts, MANY_PER_GROUP * len(GROUPS))
+
+
+LEFT_UNDECIDED = (
+    ("phi(a * x / a) == phi(x)", {}),
+    ("phi(G @ inv(G) @ x) == phi(x)", {}),
+    ("hstack(G @ inv(G) @ X, x) == hstack(X, x)", {"G": (2, 2), "X": (2, 2), "x": (2, 1)}),
+    ("contract(kron(y.T, y.T), y) == y.T @ y * y.T", {"y": (2, 1)}),
+)
+"""Without hypotheses, true, and not proved: what the draws keep away from (`at_sizes`, `OPAQUE`)."""
+
+
+@pytest.mark.xfail(reason="true, and not decided yet", raises=(AssertionError, ShapeError))
+@pytest.mark.parametrize(("says", "matrices"), LEFT_UNDECIDED)
+def test_what_the_draws_keep_away_from(
+    says: str, matrices: dict[str, tuple[object, object]]
+) -> None:
+    shapes = {name: matrices.get(name, shape) for name, shape in SHAPES.items()}
+    opaque = "[functions]\nphi = {}"
+    assert verdict(says, matrices=shapes, kinds={"G": "invertible"}, more=opaque) == "proved"
 
 
 def test_the_oracle_agrees_with_the_rewritings_and_sees_mistakes() -> None:
