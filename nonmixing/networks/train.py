@@ -16,7 +16,6 @@ import numpy as np
 
 from nonmixing.dynamics.trajectory import Trajectory
 from nonmixing.errors import InputError, MissingExtra
-from nonmixing.parameterisation import absorbed
 from nonmixing.problem import Array, BilinearProblem, Factors
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def train(
     """
     rate = _positive("rate", rate)
     steps, every = _count("steps", steps), _count("every", every)
-    if problem.parameterisation.name != absorbed().name:
+    if problem.parameterisation.name != "absorbed":
         raise InputError(
             f"problem: its parameterisation is {problem.parameterisation.name!r}, and two layers "
             "are trained here; train it with your own loop and Trajectory.from_variables"
