@@ -51,6 +51,9 @@ LARGEST_SIZE = 6
 """Largest size that the search for a counterexample goes to, where completeness asks for more."""
 
 
+RIGID_SIZE = 4
+"""Size up to which matrices with orthonormal columns are tried at least."""
+
 LARGEST_SIZES = {1: 16, 2: 10, 3: 7}
 """The same where there are few dimensions, and so few combinations of sizes."""
 
@@ -466,9 +469,12 @@ class _Work:
         """Size up to which a counterexample is looked for: where completeness says one exists.
 
         That is the number of labels of the largest term, two free ones and the degree of its
-        coefficient included, but at most `LARGEST_SIZE`.
+        coefficient included, but at most `LARGEST_SIZE`. Kinds that are equations are outside that
+        theorem: orthogonal 2 x 2 matrices satisfy more than those of size 3.
         """
-        most = 1
+        kinds = (self.statement.setting.kinds_of(name) for name in self.names.matrices)
+        rigid = any(each & {"orthonormal", "orthogonal"} for each in kinds)
+        most = RIGID_SIZE if rigid else 1
         for mono in poly:
             labels = 2
             for number, exponent in mono:

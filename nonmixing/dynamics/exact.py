@@ -184,13 +184,6 @@ def _riccati_flow(
     if absent.any():
         rows[absent] = 0.0
         narrow = spectrum.state(rows)
-    found = evolve(spectrum, narrow, posed.speed * times)
-    left, right, left_rest, right_rest = (part @ turn for part in found.parts)
+    states = evolve(spectrum, narrow, posed.speed * times, turn)
     dropped = max(sizes[~kept].max(initial=0.0), lengths[absent].max(initial=0.0))
-    return (
-        (
-            np.concatenate([left, left_rest], axis=1),
-            np.concatenate([right, right_rest], axis=1),
-        ),
-        max(float(dropped) / posed.size, posed.neglected),
-    )
+    return states, max(float(dropped) / posed.size, posed.neglected)

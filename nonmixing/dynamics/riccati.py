@@ -23,17 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from nonmixing.dynamics.graded import Graded
 from nonmixing.dynamics.mode_laws import integrated_decay
 from nonmixing.problem import Array
 
-APART: Final = 1e4
-"""The spread in sizes of the orders of pivots at t = ∞, beyond any logarithm of a float's size."""
-
-LARGEST: Final = float(np.log(np.finfo(np.float64).max))
-"""The largest exponent of a float."""
-
 SHORT: Final = 1e4
 """t ‖Z₀‖² up to which ordinary QR and its inverse lose no more than two digits."""
+
+MILD: Final = 1.0
+"""Trace up to which I plus a Gram matrix has a condition of at most 2, so that nothing is lost by
+forming it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +103,17 @@ class Spectrum:
         """The rows whose rate is positive."""
         return np.flatnonzero(self.rates > 0)
 
-    def lead(self, row: int) -> Array:
-        """How much faster each of the growing rows grows than one of them.
+    @cached_property
+    def others(self) -> NDArray[np.intp]:
+        """The rows whose rate is not positive."""
+        return np.flatnonzero(self.rates <= 0)
 
-        Differences of two κ are taken through s² − s'², so that close rates do not cancel.
-        """
-        kappa, values = self.kappa[self.growing], self._values[self.growing]
-        apart = (values - self._values[row]) * (values + self._values[row])
-        return apart / (kappa + self.kappa[row])
+    def graded(self, rows: Array) -> Graded:
+        """The growing ones of a state's rows (N, r), to be scaled by their growth."""
+        growing = self.growing
+        return Graded(
+            self.rates[growing], self.kappa[growing], self._values[growing], rows[growing]
+        )
 
     @cached_property
     def _angle(self) -> tuple[Array, Array]:
@@ -151,29 +153,52 @@ class Spectrum:
         )
 
 
-def evolve(spectrum: Spectrum, start: Coordinates, times: Array) -> Coordinates:
-    """The states at `times` (K,), each field of shape (K, ·, r); infinity gives the limit.
+def evolve(
+    spectrum: Spectrum, start: Coordinates, times: Array, frame: Array
+) -> tuple[Array, Array]:
+    """The states at `times` (K,); infinity gives the limit.
 
     They are one representative for all times, turned on the right to be nearest to the start's own
     directions. It moves continuously, since Z(t)ᵀ Z₀ = M^{−½} Z₀ᵀ e^{Ft} Z₀ is invertible, and is
     the start at t = 0.
+
+    Args:
+        spectrum: F's.
+        start: The state at t = 0, of full column rank r.
+        times: Shape (K,).
+        frame: Shape (r, r'), by which every state is multiplied at last.
+
+    Returns:
+        U's coordinates in P and outside it, shape (K, ·, r'), and V's.
     """
     rows = spectrum.rows(start)
     left, _, right = np.linalg.svd(start.stacked, full_matrices=False)
-    anchor = left @ right
-    short = spectrum.imbalance != 0
-    parts = [np.empty((len(times), *part.shape)) for part in start.parts]
+    anchor, modes = left @ right, len(spectrum.s)
+    growing = spectrum.graded(rows)
+    U, V = (
+        np.empty((len(times), modes + rest, frame.shape[1])) for rest in spectrum.rests
+    )
     for index, time in enumerate(float(t) for t in times):
         if time == 0:
             now = start
-        elif short and time * max(spectrum.kappa.max(), np.sum(rows**2) / SHORT) <= 1:
+        elif _is_early(spectrum, rows, time):
             now = _early(spectrum, start, rows, time)
         else:
-            now = spectrum.state(late(spectrum, rows, time))
+            now = spectrum.state(late(spectrum, rows, growing, time))
         turn, _, other = np.linalg.svd(now.stacked.T @ anchor)
-        for part, field in zip(parts, now.parts, strict=True):
-            np.matmul(field, turn @ other, out=part[index])
-    return Coordinates(*parts)
+        final = turn @ other @ frame
+        np.matmul(now.left, final, out=U[index, :modes])
+        np.matmul(now.left_rest, final, out=U[index, modes:])
+        np.matmul(now.right, final, out=V[index, :modes])
+        np.matmul(now.right_rest, final, out=V[index, modes:])
+    return U, V
+
+
+def _is_early(spectrum: Spectrum, rows: Array, time: float) -> bool:
+    """Whether, for λ ≠ 0, V may be a small difference in the eigenbasis, and M is well behaved."""
+    if spectrum.imbalance == 0:
+        return False
+    return time * max(float(spectrum.kappa.max()), float(np.sum(rows**2)) / SHORT) <= 1
 
 
 def _early(spectrum: Spectrum, start: Coordinates, rows: Array, time: float) -> Coordinates:
@@ -183,93 +208,49 @@ def _early(spectrum: Spectrum, start: Coordinates, rows: Array, time: float) -> 
     """
     grown = np.exp(np.maximum(spectrum.rates, 0) * time)
     weight = np.sqrt(integrated_decay(2 * np.abs(spectrum.rates), time)) * grown
-    stack = np.vstack([rows * weight[:, None], np.eye(rows.shape[1])])
-    triangle = _triangle(stack)
+    triangle = _triangle(rows * weight[:, None])
     pushed = spectrum.pushed(start, time).parts
     return Coordinates(*(_over(part, triangle) for part in pushed))
 
 
-def late(spectrum: Spectrum, rows: Array, time: float) -> Array:
+def late(spectrum: Spectrum, rows: Array, growing: Graded, time: float) -> Array:
     """Z(t) with Z Zᵀ = X(t), from the rows Z₀ (N, r) in the eigenbasis, rates Λ, 0 < t ≤ ∞.
 
-    The solution is X(t) = e^{Λt} Z₀ M⁻¹ Z₀ᵀ e^{Λt}, M = I + Z₀ᵀ W Z₀, W = ∫₀ᵗ e^{2Λs} ds. As it
+    The solution is X(t) = e^{Λt} Z₀ M⁻¹ Z₀ᵀ e^{Λt}, M = I + Z₀ᵀ W Z₀, W = ∫₀ᵗ e^{2Λu} du. As it
     stands this loses digits once e^{2Λt} is large, and M is soon singular in floating point. Here
-    M = AᵀA, A = [W^½ Z₀; I], is never formed. With any basis B of A's range,
+    M = AᵀA is never formed. Of the rows that do not grow, N₀ with the bounded weights W₀, the
+    triangle C with CᵀC = I + N₀ᵀ W₀ N₀ is all that M needs, so that A = [W₁^½ Z₁; C] with the rows
+    Z₁ that grow. With the basis B = [B₁; B₀] of A's range from `graded`, A = B U, and BᵀB = RᵀR,
 
-        X(t) = (e^{Λt} W^{−½}) B (BᵀB)⁻¹ Bᵀ (e^{Λt} W^{−½}), upper rows of B alone,
-
-    where e^{Λt} W^{−½} is bounded. B is the unit trapezoidal factor of Gaussian elimination with
-    complete pivoting, A = B U. Its entries are at most 1, and are known without the rows' sizes
-    e^{λ_i t}, which no float holds: b_ij = (ratio of the rows without them) e^{(λ_i − λ_j)t}. Each
-    row is accurate to its own size, as pivots by size keep it [Cox and Higham 1998 for the QR
-    factorisation], and B is well conditioned however far apart the sizes are.
+        Z(t) = (e^{Λt} W^{−½})₁ B₁ R⁻¹  for the growing rows, where e^{Λt} W^{−½} is bounded,
+        Z(t) = e^{Λ₀t} N₀ C⁻¹ B₀ R⁻¹    for the others.
     """
-    rates, width = spectrum.rates, rows.shape[1]
-    mean = integrated_decay(2 * np.abs(rates), time)
-    falling = rates < 0
-    fall = np.exp(np.where(falling, rates, 0.0) * np.where(falling, time, 0.0))
-    shrink = fall / np.sqrt(mean)
-    if np.isinf(time):
-        # Of what does not grow nothing is left, and it is no pivot before what does.
-        mean, shrink = np.where(rates > 0, mean, 0.0), np.where(rates > 0, shrink, 0.0)
-    stack = np.hstack([(rows * np.sqrt(mean)[:, None]).T, np.eye(width)])
-    basis = _trapezoid(spectrum, stack, time)
-    triangle = _triangle(basis)
-    return _over(basis[: len(rows)], triangle) * shrink[:, None]
-
-
-def _trapezoid(spectrum: Spectrum, columns: Array, time: float) -> Array:
-    """The unit trapezoidal factor (N + r, r) of A; `columns` (r, N + r) is Aᵀ without e^{λ_i t}.
-
-    Columns of A are interchanged in place; those of the factor are a basis in any order.
-    """
-    width, count = columns.shape
-    order, basis = _order(spectrum, count, time), np.empty((width, count))
-    for step in range(width):
-        left = columns[step:]  # what the pivots so far have left over, by the columns left
-        size = np.maximum(left.max(axis=0), -left.min(axis=0))
-        with np.errstate(divide="ignore"):
-            pivot = int(np.argmax(np.log(size) + order))
-        lead = int(np.argmax(np.abs(left[:, pivot])))
-        left[[0, lead]] = left[[lead, 0]]
-        ratios = left[0] / left[0, pivot]
-        left[1:] -= left[1:, pivot, None] * ratios
-        left[1:, pivot] = 0.0
-        basis[step] = ratios
-        _scale(spectrum, basis[step], pivot, time)
-    return basis.T
-
-
-def _order(spectrum: Spectrum, count: int, time: float) -> Array:
-    """The logarithms of the sizes that A's rows get from e^{λ_i t}, up to a monotone map at ∞."""
-    order, growing = np.zeros(count), spectrum.growing
-    if np.isinf(time):
-        order[growing] = APART * (1 + np.unique(spectrum.rates[growing], return_inverse=True)[1])
+    count, ends = len(spectrum.growing), bool(np.isinf(time))
+    rates = spectrum.rates[spectrum.others]
+    # At t = ∞ nothing is left of what does not grow.
+    mean = np.zeros(len(rates)) if ends else integrated_decay(-2 * rates, time)
+    core = _triangle(rows[spectrum.others] * np.sqrt(mean)[:, None])
+    weights = np.sqrt(integrated_decay(2 * growing.rates, time))
+    basis = growing.basis(weights, core, time)
+    triangle = np.asarray(np.linalg.qr(basis, mode="r"), np.float64)
+    spread = _over(basis, triangle)
+    found = np.empty(rows.shape)
+    found[spectrum.growing] = spread[:count] / weights[:, None]
+    if ends:
+        found[spectrum.others] = 0.0
     else:
-        order[growing] = spectrum.rates[growing] * time
-    return order
-
-
-def _scale(spectrum: Spectrum, ratios: Array, pivot: int, time: float) -> None:
-    """Multiply by e^{(g_i − g_p) t}, in place; g is a row's rate where that is positive, else 0.
-
-    A row ahead of the pivot is used up, or in the span of those that are: its ratio is 0, or so
-    small that the product is at most 1.
-    """
-    rates, growing = spectrum.rates, spectrum.growing
-    if pivot < len(rates) and rates[pivot] > 0:
-        lead, fall = spectrum.lead(pivot), np.exp(-rates[pivot] * time)
-        ahead = ratios[growing]
-        ratios *= fall
-    else:
-        lead, ahead = rates[growing], ratios[growing]
-    exponent = np.where(lead == 0, 0.0, lead) * np.where(lead == 0, 0.0, time)
-    ratios[growing] = ahead * np.exp(np.minimum(exponent, LARGEST))
+        bounded = _over(rows[spectrum.others], core) @ spread[count:]
+        found[spectrum.others] = bounded * np.exp(rates * time)[:, None]
+    return found
 
 
 def _triangle(tall: Array) -> Array:
-    """R of a QR factorisation, shape (r, r)."""
-    return np.asarray(np.linalg.qr(tall, mode="r"), np.float64)
+    """The upper triangle C (r, r) with CᵀC = I + tallᵀ tall."""
+    gram = tall.T @ tall
+    if np.trace(gram) <= MILD:
+        return np.asarray(np.linalg.cholesky(np.eye(len(gram)) + gram), np.float64).T
+    stack = np.concatenate([tall, np.eye(tall.shape[1])])
+    return np.asarray(np.linalg.qr(stack, mode="r"), np.float64)
 
 
 def _over(rows: Array, triangle: Array) -> Array:

@@ -70,8 +70,13 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 def named(kinds: tuple[str, ...]) -> str:
-    """A combination of kinds, in words."""
-    return " and ".join(kinds)
+    """A kind, or a combination, as a feature: "kind skew" is a matrix, "skew" the function."""
+    return "kind " + " and ".join(kinds)
+
+
+def of_kinds(kinds: tuple[str, ...]) -> set[str]:
+    """Each kind, and the combination."""
+    return {named((kind,)) for kind in kinds} | {named(kinds)}
 
 
 EVEN = ("E", "N")
@@ -387,7 +392,7 @@ def features(node: Node) -> set[str]:
             found.add("negative power" if int(str(part.data)) < 0 else "positive power")
         if part.op == "name" and str(part.data) in ALL_SHAPES:
             kinds = KINDS.get(str(part.data), ("general",))
-            found |= {*kinds, named(kinds)}
+            found |= of_kinds(kinds)
         if part.op == "name" and str(part.data) in SCALARS:
             found.add("scalar")
         if part.op == "name" and str(part.data) in DIMS:
@@ -579,7 +584,7 @@ class Draw:
         self.sums = 2
         self.applied = 1
         self.inverted = 1.0 if wanted == "inv" else 0.3
-        self.favoured = [s for s, kinds in KINDS.items() if wanted in (*kinds, named(kinds))]
+        self.favoured = [s for s, kinds in KINDS.items() if wanted in of_kinds(kinds)]
         if wanted == "inv":
             self.favoured = [*INVERTIBLE]
 

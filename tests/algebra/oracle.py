@@ -442,8 +442,14 @@ class _Evaluation:
 
 
 MOST_MOMENTS = 9
-POLYNOMIAL = frozenset("tr sum inner diag diagpart sym skew eye ones zeros vec kron".split())
-POLYNOMIAL |= frozenset("face_splitting tensor contract hstack vstack blkdiag D grad".split())
+POLYNOMIAL = frozenset(
+    (
+        *("tr", "sum", "inner", "diag", "diagpart", "sym", "skew", "eye", "ones", "zeros"),
+        *("vec", "kron", "face_splitting", "tensor", "contract", "hstack", "vstack", "blkdiag"),
+        *("D", "grad"),
+    )
+)
+"""Functions whose degree is at most the sum of the degrees of their arguments."""
 
 
 @cache
