@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from nonmixing.dynamics.trajectory import Trajectory as Trajectory
     from nonmixing.flow import GradientFlow as GradientFlow
     from nonmixing.flow import gradient as gradient
+    from nonmixing.independence import independence as independence
     from nonmixing.networks.train import train as train
     from nonmixing.problem import BilinearProblem as BilinearProblem
     from nonmixing.problem import Factors as Factors
     from nonmixing.problem import aligned as aligned
     from nonmixing.problem import balanced as balanced
     from nonmixing.problem import gaussian as gaussian
+    from nonmixing.sweep import sweep as sweep
     from nonmixing.verdict import Verdict as Verdict
 
 __version__ = "0.1.0"
@@ -42,11 +44,13 @@ _HOME = {
     "compare": "compare",
     "gaussian": "problem",
     "gradient": "flow",
+    "independence": "independence",
     "integrate": "dynamics.integrate",
     "norm2": "algebra.sympy_door",
     "plot": "plot",
     "prove": "claim",
     "solve": "dynamics.exact",
+    "sweep": "sweep",
     "train": "networks.train",
 }
 
@@ -62,11 +66,13 @@ __all__ = [
     "compare",
     "gaussian",
     "gradient",
+    "independence",
     "integrate",
     "norm2",
     "plot",
     "prove",
     "solve",
+    "sweep",
     "train",
 ]
 
@@ -88,15 +94,15 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """The package's own type: importing the module `compare` leaves the function of that name.
+    """The package's own type: importing a module leaves the function of the same name.
 
     Importing a submodule binds it as an attribute of the package, which would put the module in the
     place of the function, depending on what was imported first.
     """
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "compare" and isinstance(value, ModuleType):
-            value = value.compare
+        if name in ("compare", "independence", "sweep") and isinstance(value, ModuleType):
+            value = getattr(value, name)
         super().__setattr__(name, value)
 
 

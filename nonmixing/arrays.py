@@ -16,13 +16,14 @@ ORTHONORMAL_TOLERANCE: Final = 1e-10
 """How far from the identity a Gram matrix may be: rounding over a million rows stays below it."""
 
 
-def real_array(name: str, value: ArrayLike, axes: int) -> Array:
+def real_array(name: str, value: ArrayLike, axes: int, *, copy: bool = True) -> Array:
     """The value as a read-only float64 array, checked.
 
     Args:
         name: What the caller calls it; the error message begins with it.
         value: Anything NumPy can read as numbers.
         axes: The number of axes it must have.
+        copy: False where the caller gives the array away: it then becomes read-only itself.
 
     Returns:
         A read-only copy.
@@ -35,7 +36,7 @@ def real_array(name: str, value: ArrayLike, axes: int) -> Array:
         raw = np.asarray(value)
         if np.iscomplexobj(raw):
             raise TypeError("the numbers are complex")
-        array = np.array(raw, dtype=np.float64)
+        array = np.array(raw, dtype=np.float64, copy=True if copy else None)
     except (TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(

@@ -8,11 +8,11 @@ b' = (s − ab) a − λ b, and balanced ones balanced; with a = b
 which is M4 with s − λ in the place of s, of either sign: c = σ / (1 + (σ/c₀ − 1) e^{−2σt}) with
 σ = s − λ, and c₀/(1 + 2 c₀ t) for σ = 0.
 
-Lemma. Uniqueness of solutions (Picard-Lindelöf). For σ > 0 the exponential falls and c → σ; for σ < 0
-it grows and c → 0; for σ = 0 c falls like 1/t. c₀ > 0 throughout.
+Lemma. Uniqueness of solutions (Picard-Lindelöf). For σ > 0 the exponential falls and c → σ; for σ
+< 0 it grows and c → 0; for σ = 0 c falls like 1/t. c₀ > 0 throughout.
 
-Source: M4 with the decay in the loss; for training steps Mianjy, Arora, Vidal 2018, where weight decay
-and dropout shrink singular values.
+Source: M4 with the decay in the loss; for training steps Mianjy, Arora, Vidal 2018, where weight
+decay and dropout shrink singular values.
 """
 
 import numpy as np

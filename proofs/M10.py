@@ -1,15 +1,15 @@
 """M10. Non-mixing emerges from small starts: modes mix on the way, by a power of the start's size.
 
-From a balanced start of size ε, not aligned, C = Pᵀ Q R is not diagonal on the way: for s_i > s_j its
-entry C_ij rises and falls. While all is small the rows of Z grow like ε e^{s t}; mode i is learned at
-t ≈ ln(1/ε)/s_i, and by then row j is ε e^{s_j t} ≈ ε^{1 − s_j/s_i}. C_ij is the product of a row that is of
-order 1 and of that one, so its peak falls like
+From a balanced start of size ε, not aligned, C = Pᵀ Q R is not diagonal on the way: for s_i > s_j
+its entry C_ij rises and falls. While all is small the rows of Z grow like ε e^{s t}; mode i is
+learned at t ≈ ln(1/ε)/s_i, and by then row j is ε e^{s_j t} ≈ ε^{1 − s_j/s_i}. C_ij is the product
+of a row that is of order 1 and of that one, so its peak falls like
 
     max_t |C_ij(t)| ~ ε^{1 − s_j/s_i}    (ε → 0).
 
-The next order is the square of row j, relative ε^{2(1 − s_j/s_i)}: for a ratio of 0.8 the exponent is
-reached slowly. This is a scaling argument and no proof; the exponents are measured on exact solutions
-(M8), over four decades of ε from several directions of the start.
+The next order is the square of row j, relative ε^{2(1 − s_j/s_i)}: for a ratio of 0.8 the exponent
+is reached slowly. This is a scaling argument and no proof; the exponents are measured on exact
+solutions (M8), over four decades of ε from several directions of the start.
 
 Source: the exponent is ours; that small starts align is in Li, Luo, Lyu 2021 and Braun et al. 2022.
 """
@@ -42,13 +42,14 @@ def peak(ratio: float, size: float, seed: int) -> float:
     start = nm.Factors(size * unit.U * np.array([[1.0], [mirror]]), size * unit.V)
     learned = np.log(1 / size)
     coarse = np.linspace(0, 2 * learned + 10, 100)
+    highest = 0.0
     for _ in range(4):  # zoom in on the peak
         run = nm.solve(problem, start, coarse)
         crossed = np.array([abs(run.operator(k)[0, 1]) for k in range(len(run))])
-        top = int(np.argmax(crossed))
+        top, highest = int(np.argmax(crossed)), float(crossed.max())
         low, high = coarse[max(top - 1, 0)], coarse[min(top + 1, len(coarse) - 1)]
         coarse = np.linspace(low, high, 12)
-    return float(crossed.max())
+    return highest
 
 
 def peaks(ratio: float) -> np.ndarray:
@@ -70,7 +71,7 @@ def exponent(ratio: float) -> Verdict:
         measured=float(np.mean(slopes)),
         predicted=predicted,
         tolerance=float(next_order + spread + 1e-3),
-        because="the next order at ε = 1e-5, the 95 % interval over starts, 1e-3 for the peak's grid",
+        because="the next order at ε = 1e-5, the 95 % interval over starts, 1e-3 for the grid",
         scope=f"exponent of max |C_12| in ε from 1e-5 to 1e-8, s_j/s_i = {ratio}",
         nulls={"s_j/s_i": ratio if ratio != 0.5 else 1.0, "1 (a balanced aligned start)": 1.0},
         seed=SEED,
@@ -98,7 +99,8 @@ def figure(entry: Mapping[str, Any], folder: Path) -> Path:
         axes.plot(sizes, found.T, "o", ms=3, color=colour, alpha=0.35)
         axes.plot(sizes, middle[-1] * (sizes / sizes[-1]) ** (1 - ratio), color=colour, lw=1.5)
         axes.annotate(
-            f"s_j/s_i = {ratio:g}\npredicted {1 - ratio:.2g}, fitted {float(outcome['measured']):.3f}",
+            f"s_j/s_i = {ratio:g}\n"
+            f"predicted {1 - ratio:.2g}, fitted {float(outcome['measured']):.3f}",
             (sizes[-1], middle[-1]),
             xytext=(8, 0),
             textcoords="offset points",

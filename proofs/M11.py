@@ -1,15 +1,15 @@
 """M11. A narrow model from a small start finds the top modes, one by one, and stops there.
 
-With r < rank Q*, s_r > s_{r+1}, and a generic start of size ε: modes rise one after the other, the k-th
-at about t_k = ln(1/ε)/s_k (M6 with c₀ ~ ε²), and between t_k and t_{k+1} the loss rests near
-Σ_{i>k} s_i²/2. The end is the best operator of rank r, with loss Σ_{i>r} s_i²/2. Other critical points
-are saddles, which a generic start misses.
+With r < rank Q*, s_r > s_{r+1}, and a generic start of size ε: modes rise one after the other, the
+k-th at about t_k = ln(1/ε)/s_k (M6 with c₀ ~ ε²), and between t_k and t_{k+1} the loss rests near
+Σ_{i>k} s_i²/2. The end is the best operator of rank r, with loss Σ_{i>r} s_i²/2. Other critical
+points are saddles, which a generic start misses.
 
 Measured on the integrated flow from Gaussian starts. As ε → 0 the waits t_{k+1} − t_k approach
 ln(1/ε)(1/s_{k+1} − 1/s_k); at finite ε they differ by a number of order 1/s.
 
-Source: Saxe, McClelland, Ganguli 2014 (stages); Arora et al. 2019, Li, Luo, Lyu 2021 (small starts);
-the landscape in Baldi and Hornik 1989.
+Source: Saxe, McClelland, Ganguli 2014 (stages); Arora et al. 2019, Li, Luo, Lyu 2021 (small
+starts); the landscape in Baldi and Hornik 1989.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,10 @@ def final(quick: bool) -> Verdict:
         tolerance=left,
         because="what decays at s_r − s_{r+1} for the last 0.4 of the run",
         scope=f"loss at t = {end:.0f} from {SEEDS} Gaussian starts of size {EPSILON:g}",
-        nulls={"one mode fewer": plateaus()[-2], "one mode more": plateaus()[-1] - S[WIDTH] ** 2 / 2},
+        nulls={
+            "one mode fewer": plateaus()[-2],
+            "one mode more": plateaus()[-1] - S[WIDTH] ** 2 / 2,
+        },
         seed=SEED,
     )
 

@@ -1,23 +1,25 @@
 """M12. "The error decays late at the rate 2 s_min": only where the target is square and of full rank.
 
-Near the end of a balanced run, Q ≈ Q*, an error E moves by E' = −(E V Vᵀ + U Uᵀ E), V Vᵀ and U Uᵀ being
-(Q*ᵀQ*)^½ and (Q* Q*ᵀ)^½ there. In modes E_ij decays at the rate s_i + s_j; where one side of E is outside
-the range of the target the rate is s_j alone, and where both are, 0: then it is the next order that
-counts, e' = −e², and ‖E‖ falls like 1/t. So with k = rank Q*:
+Near the end of a balanced run, Q ≈ Q*, an error E moves by E' = −(E V Vᵀ + U Uᵀ E), V Vᵀ and U Uᵀ
+being (Q*ᵀQ*)^½ and (Q* Q*ᵀ)^½ there. In modes E_ij decays at the rate s_i + s_j; where one side of
+E is outside the range of the target the rate is s_j alone, and where both are, 0: then it is the
+next order that counts, e' = −e², and ‖E‖ falls like 1/t. So with k = rank Q*:
 
     m = n = k <= r             2 s_min          (both sides inside)
     else min(m, n, r) = k      s_min            (one side of E can be outside)
     min(m, n, r) > k           1/t              (both can, and the model has a direction to spare)
 
-In the first case the start must have det Q₀ det Q* > 0: a balanced Q keeps its rank for all time, so det Q
-cannot change its sign, and the other half of the starts runs into a saddle. (With sides or rank to
-spare there is a way around.) This condition is not in the claim as it is usually made.
+In the first case the start must have det Q₀ det Q* > 0: a balanced Q keeps its rank for all time,
+so det Q cannot change its sign, and the other half of the starts runs into a saddle. (With sides
+or rank to spare there is a way around.) This condition is not in the claim as it is usually made.
 
-Generic imbalance λI shifts the rates to √(s² + λ²/4) and more; they are then no rates of the target.
+Generic imbalance λI shifts the rates to √(s² + λ²/4) and more; they are then no rates of the
+target.
 
 The late rates are measured on exact solutions, from generic balanced starts.
 
-Source: rates of this kind are in Arora et al. 2018 ("2 s_min") and Min, Tarmoun, Vidal, Mallada 2021.
+Source: rates of this kind are in Arora et al. 2018 ("2 s_min") and Min, Tarmoun, Vidal, Mallada
+2021.
 """
 
 from dataclasses import dataclass

@@ -1,16 +1,17 @@
 """M14. N balanced aligned layers: c' = N c^{2 − 2/N} (s − c).
 
-In an aligned state of N layers a mode has one number a_i in each, c = a₁ ⋯ a_N, and the loss of the
-mode is ½(c − s)². So a_i' = (s − c) Π_{j≠i} a_j, and a_i² − a_j² is constant: equal numbers stay equal.
-With all of them a, c = a^N, a' = (s − a^N) a^{N−1} and
+In an aligned state of N layers a mode has one number a_i in each, c = a₁ ⋯ a_N, and the loss of
+the mode is ½(c − s)². So a_i' = (s − c) Π_{j≠i} a_j, and a_i² − a_j² is constant: equal numbers
+stay equal. With all of them a, c = a^N, a' = (s − a^N) a^{N−1} and
 
     c' = N a^{N−1} a' = N a^{2N−2} (s − a^N) = N c^{2 − 2/N} (s − c).
 
-The prover decides it as a polynomial through c = a^N, for N = 2, ..., 8. Trained gates with O = I are
-three factors of a mode, w, α, v: N = 3.
+The prover decides it as a polynomial through c = a^N, for N = 2, ..., 8. Trained gates with O = I
+are three factors of a mode, w, α, v: N = 3.
 
-Lemma. For general N: d(a^N) = N a^{N−1} a' (the power rule, by induction); c^{2 − 2/N} is a^{2N−2} for
-c = a^N >= 0. Aligned states of N layers stay aligned as those of two do (M1), layer by layer (F7).
+Lemma. For general N: d(a^N) = N a^{N−1} a' (the power rule, by induction); c^{2 − 2/N} is a^{2N−2}
+for c = a^N >= 0. Aligned states of N layers stay aligned as those of two do (M1), layer by layer
+(F7).
 
 Source: Saxe, McClelland, Ganguli 2014, eq. 15; Arora, Cohen, Hazan 2018, Theorem 1.
 """
@@ -132,7 +133,9 @@ def network(count: int) -> Verdict:
     import torch
 
     rate, steps = 0.05, 300
-    weights = [torch.diag(torch.tensor(START ** (1 / count))).requires_grad_() for _ in range(count)]
+    weights = [
+        torch.diag(torch.tensor(START ** (1 / count))).requires_grad_() for _ in range(count)
+    ]
     target = torch.diag(torch.tensor(S))
     descent = torch.optim.SGD(weights, lr=rate)
     numbers, found = START ** (1 / count), []
@@ -143,7 +146,9 @@ def network(count: int) -> Verdict:
         loss.backward()
         descent.step()
         numbers = numbers + rate * (S - numbers**count) * numbers ** (count - 1)
-        found.append(torch.linalg.multi_dot([w.detach() for w in weights]).diagonal().numpy().copy())
+        found.append(
+            torch.linalg.multi_dot([w.detach() for w in weights]).diagonal().numpy().copy()
+        )
         expected.append(numbers**count)
     gap = np.abs(np.array(found) - np.array(expected)).max(axis=0)
     flow = solve_ivp(

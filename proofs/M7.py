@@ -4,13 +4,14 @@ In p = a + b and q = a − b the flow of a mode (M1) is
 
     p' = (s − c) p,    q' = −(s − c) q,    c = ab = (p² − q²)/4.
 
-At 0 it is p' = s p, q' = −s q: a saddle, for s > 0. On p = 0 (a = −b) p stays 0, c = −q²/4 <= 0, and
-a² falls at least as fast as e^{−2st}. p q = a² − b² = λ is constant (M3).
+At 0 it is p' = s p, q' = −s q: a saddle, for s > 0. On p = 0 (a = −b) p stays 0, c = −q²/4 <= 0,
+and a² falls at least as fast as e^{−2st}. p q = a² − b² = λ is constant (M3).
 
 Lemma. If λ ≠ 0 the orbit stays away from p = 0 and from 0. Then x = b/a or a/b of M5 moves
 monotonically to its root inside (−1, 1), where c = s.
 
-Source: the stability of 0 is in Baldi and Hornik 1989; the hyperbolae in Saxe, McClelland, Ganguli 2014.
+Source: the stability of 0 is in Baldi and Hornik 1989; the hyperbolae in Saxe, McClelland, Ganguli
+2014.
 """
 
 import numpy as np

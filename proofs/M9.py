@@ -7,8 +7,9 @@ Let UᵀU − VᵀV = λI, which the flow keeps (F9). With Z = [U; V] and X = Z 
 The prover decides it in blocks, all sizes at once. Its solution is that of M8 with this F, whose
 eigenvalues are ±√(λ²/4 + s_i²), λ/2 on what Q* does not reach on the left, −λ/2 on the right.
 
-Lemma. Uniqueness of solutions (Picard-Lindelöf), with M positive definite; X fixes U and V up to one
-rotation on the right. λ > 0 needs r <= m, λ < 0 needs r <= n, as λI is a difference of Gram matrices.
+Lemma. Uniqueness of solutions (Picard-Lindelöf), with M positive definite; X fixes U and V up to
+one rotation on the right. λ > 0 needs r <= m, λ < 0 needs r <= n, as λI is a difference of Gram
+matrices.
 
 Source: Dominé et al. 2025, who need square or bottleneck shapes; Tarmoun et al. 2021.
 """
@@ -128,7 +129,7 @@ def training(shape: tuple[int, int, int, float]) -> Verdict:
 
 
 def name(shape: tuple[int, int, int, float]) -> str:
-    """m × n, r, λ."""
+    """M × n, r, λ."""
     return f"{shape[0]} × {shape[1]}, r = {shape[2]}, λ = {shape[3]}"
 
 

@@ -94,14 +94,17 @@ def misalignment(state: Coordinates) -> float:
     if size == 0:
         return 0.0
     frame, lengths = directions(state)
+    longer = frame * lengths[:, None]
     across = [
         rows - np.sum(rows * frame, axis=1, keepdims=True) * frame
         for rows in (state.left, state.right)
     ]
     stray = [float(np.linalg.norm(part)) for part in (*across, state.left_rest, state.right_rest)]
-    total = lengths[:, None] + lengths
-    shorter = np.outer(lengths, lengths) / np.where(total > 0, total, 1.0)
-    overlap = np.abs(frame @ frame.T) * shorter
+    # |o_i · o_j| times l_i l_j / (l_i + l_j); where both lengths are 0 so is the numerator.
+    safe = np.where(lengths > 0, lengths, 1.0)
+    overlap = longer @ longer.T
+    np.abs(overlap, out=overlap)
+    overlap /= safe[:, None] + safe
     np.fill_diagonal(overlap, 0.0)
     return max(*stray, float(overlap.max())) / size
 

@@ -91,11 +91,11 @@ def solve(problem: BilinearProblem, start: Factors, times: ArrayLike) -> Traject
         form, constant = ("M8", 0.0) if even else ("M9", balance.constant)
         states, lost = _riccati_flow(posed, constant, rounding, grid)
         bases = posed.left, posed.right
-    roots = np.sqrt(problem.rates)
+    for factor, rate in zip(states, problem.rates, strict=True):
+        factor *= np.sqrt(rate)
     return Trajectory(
         grid,
-        states[0] * roots[0],
-        states[1] * roots[1],
+        *states,
         problem,
         f"exact: {form}",
         stats={
@@ -107,6 +107,7 @@ def solve(problem: BilinearProblem, start: Factors, times: ArrayLike) -> Traject
         left=bases[0],
         right=bases[1],
         dense=partial(solve, problem, start),
+        own=True,
     )
 
 

@@ -324,6 +324,7 @@ class _Group:
             member.right,
             None if two else dict(zip(self.names, parts, strict=True)),
             dense,
+            own=True,
         )
 
     def _drift(self, states: Array, start: Array, times: Array) -> float | None:

@@ -129,7 +129,8 @@ class Balance:
         directions that are small beside the others could be as unbalanced as they please.
         """
         stacked = np.vstack([start.U, start.V])
-        _, values, basis = np.linalg.svd(stacked, full_matrices=False)
+        core = np.linalg.qr(stacked, mode="r")  # has the same values and basis
+        _, values, basis = np.linalg.svd(core, full_matrices=False)
         size = float(np.linalg.norm(values))
         if size == 0:
             return cls(0.0, 0.0, 0.0, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
 
@@ -43,6 +43,8 @@ class Trajectory:
         variables: Where the problem's variables are not U and V: they, by name, each (K, ·, ·), in
             the same coordinates.
         dense: From times (K',) to this trajectory at those times, where the route can tell.
+        own: The arrays were made for this trajectory alone: they are kept as they are, and that the
+            columns of the bases are orthonormal, which costs more than a closed form, is believed.
     """
 
     times: Array
@@ -56,12 +58,13 @@ class Trajectory:
     right: Array | None = None
     variables: Mapping[str, Array] | None = None
     dense: Callable[[Array], Trajectory] | None = field(default=None, repr=False)
+    own: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, own: bool) -> None:
         """Check the arrays and keep read-only copies."""
         object.__setattr__(self, "times", increasing_times("times", self.times, limit=True))
-        object.__setattr__(self, "U", real_array("U", self.U, 3))
-        object.__setattr__(self, "V", real_array("V", self.V, 3))
+        object.__setattr__(self, "U", real_array("U", self.U, 3, copy=not own))
+        object.__setattr__(self, "V", real_array("V", self.V, 3, copy=not own))
         object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
         counts = (len(self.times), len(self.U), len(self.V))
         if len(set(counts)) > 1:
@@ -71,7 +74,7 @@ class Trajectory:
             )
         for name, states in (("left", self.U), ("right", self.V)):
             basis: Array | None = getattr(self, name)
-            if basis is not None:
+            if basis is not None and not own:
                 object.__setattr__(self, name, _basis(name, basis, states.shape[1]))
         if self.variables is not None:
             kept = {name: real_array(name, value, 3) for name, value in self.variables.items()}

@@ -1030,3 +1030,8 @@ def test_contradictory_assumptions_are_named(assume: list[str]) -> None:
 )
 def test_assumptions_that_can_hold_are_not_called_contradictory(assume: list[str]) -> None:
     assert "contradict" not in judged("X @ Y * a == b * Y @ X", assume=assume).reason
+
+
+def test_orthogonal_matrices_are_tried_beyond_size_two() -> None:
+    """It holds up to n = 2; a permutation of three in a circle refutes it."""
+    assert judged("O * O == (O * O).T").scope == "already for n = 3"

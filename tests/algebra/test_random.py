@@ -304,11 +304,9 @@ LEFT_UNDECIDED = (
     ("phi(G @ inv(G) @ x) == phi(x)", {}, "proved"),
     ("hstack(G @ inv(G) @ X, x) == hstack(X, x)", {"G": 2, "X": 2, "x": 1}, "proved"),
     ("contract(kron(y.T, y.T), y) == y.T @ y * y.T", {"y": 1}, "proved"),
-    ("O * O == (O * O).T", {}, "refuted"),
 )
-"""No hypotheses, and no verdict: the draws keep away from the first four (`at_sizes`, `OPAQUE`).
+"""No hypotheses, and no verdict: the draws keep away from these (`at_sizes`, `OPAQUE`).
 
-The last holds up to n = 2; a permutation of three in a circle refutes it.
 """
 
 

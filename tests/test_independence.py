@@ -1,0 +1,109 @@
+"""The report on independent modes: silent from aligned starts, and right about the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nonmixing as nm
+from nonmixing.errors import InputError, ShapeError
+from nonmixing.independence import independence
+from nonmixing.parameterisation import trained_gates
+
+TARGET = np.array([[1.0, 0.2, 0.0], [0.1, 0.6, 0.3], [0.0, 0.2, 0.4], [0.3, 0.0, 0.1]])
+
+
+@pytest.mark.parametrize("b", [0.2, -0.1])
+def test_aligned_starts_are_independent(b: float) -> None:
+    problem = nm.BilinearProblem(TARGET)
+    report = independence(problem, nm.aligned(problem, 0.2, b, seed=1))
+    assert report.usable
+    assert report.error.max() < 1e-12
+    assert report.mixing.max() < 1e-12
+    assert "for all t" in str(report)
+
+
+def test_other_starts_are_not() -> None:
+    """From a large start that is not aligned the prediction fails, and the report knows when."""
+    problem = nm.BilinearProblem(TARGET)
+    start = nm.gaussian(problem, scale=0.5, width=3, seed=2)
+    report = independence(problem, start)
+    assert not report.usable
+    k = int(np.searchsorted(report.truth.times, report.usable_until))
+    assert report.error[k] > report.tolerance >= report.error[k - 1]
+    assert (report.error[:k] <= report.tolerance).all()
+    run = nm.integrate(problem, start, report.truth.times, rtol=1e-10)
+    assert np.abs(run.modes() - report.actual).max() < 1e-7
+    assert f"{report.usable_until:.4g}" in str(report)
+
+
+def test_smaller_starts_may_be_used_for_longer() -> None:
+    problem = nm.BilinearProblem(TARGET)
+    errors = [
+        independence(problem, nm.balanced(problem, scale=scale, width=3, seed=3)).mixing.max()
+        for scale in (1e-1, 1e-2, 1e-3)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_exponents_are_those_of_the_ledger() -> None:
+    problem = nm.BilinearProblem(np.diag([1.0, 0.7, 0.7, 0.0]))
+    report = independence(problem, nm.balanced(problem, scale=0.1, width=4, seed=0), [0.0, 1.0])
+    assert report.exponents[0, 1] == pytest.approx(0.3)
+    finite = np.isfinite(report.exponents)
+    assert finite.sum() == 2  # not between equal modes, and not to a mode that is 0
+    assert "10" not in str(report).split("less")[0].split("times smaller")[0]
+    assert "2 times less" in str(report)
+    assert "M10" in str(report)
+
+
+def test_the_prediction_is_the_law_of_a_mode() -> None:
+    """Alone means c' = (s − c) √(λ² + 4c²), from c₀ = u · v and λ = ‖u‖² − ‖v‖²."""
+    problem = nm.BilinearProblem(TARGET)
+    start = nm.gaussian(problem, scale=0.4, width=2, seed=5)
+    report = independence(problem, start, np.linspace(0, 4, 4001))
+    u, v = problem.svd.P.T @ start.U, problem.svd.R.T @ start.V
+    lam = np.sum(u**2, axis=1) - np.sum(v**2, axis=1)
+    c = report.predicted
+    slope = np.gradient(c, report.truth.times, axis=0)
+    law = (problem.svd.s - c) * np.hypot(lam, 2 * c)
+    assert np.abs(slope - law)[1:-1].max() < 1e-5
+    assert c[0] == pytest.approx(np.sum(u * v, axis=1))
+
+
+def test_repeated_and_zero_singular_values() -> None:
+    problem = nm.BilinearProblem(np.diag([1.0, 1.0, 0.0]))
+    report = independence(problem, nm.aligned(problem, [0.3, 0.1, 0.2]))
+    assert report.usable
+    assert report.error.max() < 1e-12
+
+
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("tolerance: got 0", {"tolerance": 0.0}),
+    ("its target is 0", {"problem": nm.BilinearProblem(np.zeros((4, 3)))}),
+    ("trained gates", {"problem": nm.BilinearProblem(TARGET, parameterisation=trained_gates())}),
+    ("at one learning rate", {"problem": nm.BilinearProblem(TARGET, rates=(1.0, 2.0))}),
+    ("or no decay", {"problem": nm.BilinearProblem(TARGET, decay=0.1)}),
+    ("times:", {"times": [1.0, 0.0]}),
+]
+
+
+@pytest.mark.parametrize(("message", "changed"), BAD)
+def test_bad_input_is_named(message: str, changed: dict[str, Any]) -> None:
+    problem = nm.BilinearProblem(TARGET)
+    arguments: dict[str, Any] = {
+        "problem": problem,
+        "start": nm.gaussian(problem, scale=0.5, width=2, seed=0),
+        **changed,
+    }
+    with pytest.raises(InputError, match=message) as caught:
+        independence(**arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_start_that_does_not_fit() -> None:
+    problem = nm.BilinearProblem(TARGET)
+    with pytest.raises(ShapeError):
+        independence(problem, nm.Factors(np.ones((3, 2)), np.ones((3, 2))))
