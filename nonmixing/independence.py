@@ -156,7 +156,7 @@ def _alone(problem: BilinearProblem, left: Array, right: Array, times: Array) ->
     lam = np.sum(left**2, axis=1) - np.sum(right**2, axis=1)
     whole = np.hypot(lam, 2 * strength)  # a² + b²
     a = np.sqrt((whole + np.abs(lam)) / 2)  # the larger of the two
-    b = np.divide(strength, a, out=np.zeros_like(a), where=a > 0)
+    b: Array = strength / np.where(a > 0, a, 1.0)  # where a is 0 so is the strength
     swap = lam < 0
     first: Array = np.where(swap, b, a)
     second: Array = np.where(swap, a, b)

@@ -1,4 +1,4 @@
-"""M12. "The error decays late at the rate 2 s_min": only where the target is square and of full rank.
+"""M12. "The error decays late at the rate 2 s_min": only for square targets of full rank.
 
 Near the end of a balanced run, Q ≈ Q*, an error E moves by E' = −(E V Vᵀ + U Uᵀ E), V Vᵀ and U Uᵀ
 being (Q*ᵀQ*)^½ and (Q* Q*ᵀ)^½ there. In modes E_ij decays at the rate s_i + s_j; where one side of
@@ -115,8 +115,8 @@ class Case:
 
 def exponential(case: Case, rate: float, sign: float = 1.0) -> Verdict:
     """The slope of ln‖E‖ at late times against a rate, start by start."""
-    # Late: what decays at the next rates, s_min/4 faster or more, is below 1e-2 of the slowest. Early
-    # enough for E, some e^{-24} in the fastest case, to stand out of the rounding of Q, 1e-15.
+    # Late: what decays at the next rates, s_min/4 faster or more, is below 1e-2 of the slowest.
+    # Early enough for E, some e^{-24} in the fastest case, to stand out of Q's rounding, 1e-15.
     times = np.array([20.0, 24.0])
     early, late = case.errors(times, sign).T
     slopes = np.log(early / late) / (times[1] - times[0])

@@ -88,7 +88,7 @@ def problem(m: int, n: int) -> nm.BilinearProblem:
 
 
 def start(m: int, n: int, r: int, lam: float) -> nm.Factors:
-    """A random λ-balanced start: V (or U, for λ < 0) free, the other one's Gram matrix made to fit."""
+    """A random λ-balanced start: V (U, for λ < 0) is free, the other's Gram matrix fits it."""
     generator = np.random.default_rng([SEED, m, n, r])
     rows, free_rows = (m, n) if lam > 0 else (n, m)
     free = 0.3 * generator.normal(size=(free_rows, r))
