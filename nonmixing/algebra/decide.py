@@ -428,6 +428,9 @@ class _Work:
         if len(cells) > 1:
             return (*lines, f"left - right is made of these in {len(cells)} blocks")
         (cell,) = cells
+        products = (*lines, "left - right is made of these, of products of dimensions")
+        if not all(isinstance(dim, int | str) for dim in self.statement.shape):
+            return products
         setting = self.statement.setting
         shapes = {named[n]: self.hypotheses[n].shape for n in used}
         wide = dataclasses.replace(setting, matrices={**setting.matrices, **shapes})
@@ -439,7 +442,7 @@ class _Work:
             try:
                 part = expander.entry(ex.symbol(name, rows, cols), rule.row, rule.col)
             except NeedsExpansion:
-                return (*lines, "left - right is made of these, of products of dimensions")
+                return products
             for (old, _), new in zip(rule.labels, use.labels, strict=True):
                 part = self.table.rename(part, old, new)
             part = self.table.multiply(use.cofactor, part)

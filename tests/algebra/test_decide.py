@@ -1035,3 +1035,10 @@ def test_assumptions_that_can_hold_are_not_called_contradictory(assume: list[str
 def test_orthogonal_matrices_are_tried_beyond_size_two() -> None:
     """It holds up to n = 2; a permutation of three in a circle refutes it."""
     assert judged("O * O == (O * O).T").scope == "already for n = 3"
+
+
+def test_a_certificate_over_a_product_of_dimensions_says_so() -> None:
+    """There is no matrix notation for its cofactors; it is checked as any other."""
+    decision = judged("vec(O.T @ O @ X + O.T @ x @ y.T @ O) == vec(X + O.T @ x @ y.T @ O)")
+    assert decision.verdict == "proved"
+    assert "products of dimensions" in decision.certificate[-1]
