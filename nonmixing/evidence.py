@@ -14,7 +14,12 @@ Measured = Literal["simulation", "training"]
 
 
 def of_comparison(
-    evidence: Measured, comparison: Comparison, scope: str, *, seed: int | None = None
+    evidence: Measured,
+    comparison: Comparison,
+    scope: str,
+    *,
+    seed: int | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> Verdict:
     """The verdict of a comparison: the distance in each mode against its tolerance.
 
@@ -23,6 +28,7 @@ def of_comparison(
         comparison: from `compare`.
         scope: what was compared, in a few words.
         seed: of the start, if it is random.
+        details: further numbers for the report.
     """
     return Verdict(
         verdict=comparison.verdict,
@@ -39,6 +45,7 @@ def of_comparison(
             "scale": comparison.predicted_scale,
             "outcomes": comparison.outcomes,
             "times": comparison.times,
+            **(details or {}),
         },
     )
 

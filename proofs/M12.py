@@ -22,7 +22,10 @@ Source: rates of this kind are in Arora et al. 2018 ("2 s_min") and Min, Tarmoun
 2021.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -147,7 +150,40 @@ def algebraic(case: Case) -> Verdict:
         scope=f"late slope of −ln‖E‖ against ln t for {case}, from {SEEDS} balanced starts",
         nulls={"exponential": S_MIN * (times[1] - times[0]) / np.log(10)},
         seed=SEED,
+        details={"decays": decays((SQUARE, TALL, case))},
     )
+
+
+def decays(cases: Sequence[Case]) -> dict[str, Any]:
+    """‖E‖ against time from one start each, for the figure."""
+    times = np.concatenate([[0.0], np.geomspace(0.1, 1e3, 120)])
+    return {"times": times, "errors": {str(case): case.errors(times)[0] for case in cases}}
+
+
+def figure(entry: Mapping[str, Any], out: Path) -> Path:
+    """‖E‖ against time, with both axes logarithmic: three ways to end."""
+    from matplotlib.figure import Figure
+
+    (details,) = (o["details"] for o in entry["simulation"] if "decays" in o["details"])
+    times = np.array(details["decays"]["times"])
+    whole = Figure(figsize=(7, 4), layout="constrained")
+    axes = whole.add_subplot()
+    colours = ("#1f4e79", "#b5651d", "#2e7d32")
+    for (name, errors), colour in zip(details["decays"]["errors"].items(), colours, strict=True):
+        axes.plot(times[1:], errors[1:], color=colour, lw=1.8, label=name)
+    axes.set(
+        xscale="log",
+        yscale="log",
+        ylim=(1e-8, 3),
+        xlabel="time",
+        ylabel="‖E‖",
+        title="Late decay: exp(−2 s t), exp(−s t), and 1/t",
+    )
+    axes.legend(frameon=False, fontsize=10, loc="lower left")
+    axes.spines[["top", "right"]].set_visible(False)
+    path = out / "M12.png"
+    whole.savefig(path, dpi=120)
+    return path
 
 
 SQUARE = Case(3, 3, 3, 3)
@@ -180,4 +216,5 @@ claim = Claim(
         Experiment(lambda quick: exponential(NARROW, S_MIN), name=f"s_min: {NARROW}"),
         Experiment(lambda quick: algebraic(SPARE), name=f"1/t: {SPARE}"),
     ),
+    figure=figure,
 )

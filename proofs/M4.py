@@ -17,12 +17,17 @@ Source: Saxe, McClelland, Ganguli 2014, eq. 12 (their u is our c, with time in u
 descending branch is in Tarmoun et al. 2021.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment, from_text
 from nonmixing.compare import step_size_band
 from nonmixing.evidence import of_band, of_comparison
+from nonmixing.ledger import folder, load_script
 from nonmixing.verdict import Verdict
 
 FACTORS = """
@@ -92,6 +97,8 @@ id = "no-target-from-below"
 says = "d(negative) == 2 * negative ** 2"
 """
 
+PICTURE = load_script(folder("proofs") / "_curves.py")
+
 SEED = 14
 S = np.array([1.0, 0.6, 0.35, 0.2])
 RISING_START = 0.02
@@ -117,7 +124,13 @@ def simulation(quick: bool) -> Verdict:
     tolerance = float(run.stats["evaluations"]) * rtol * np.exp(2 * 1.0 * 6)
     because = "the integrator's rtol for each evaluation, grown at the fastest rate 2 s₁"
     result = nm.compare(run, exact, tolerance=tolerance, because=because)
-    return of_comparison("simulation", result, "modes of the integrated flow against M4", seed=SEED)
+    return of_comparison(
+        "simulation",
+        result,
+        "modes of the integrated flow against M4",
+        seed=SEED,
+        details=PICTURE.curves(exact, run),
+    )
 
 
 def training(quick: bool) -> Verdict:
@@ -141,6 +154,12 @@ def training(quick: bool) -> Verdict:
     return of_band("training", result, "modes of a torch network against M4", seed=SEED)
 
 
+def figure(entry: Mapping[str, Any], out: Path) -> Path:
+    """Modes against time."""
+    title = "Balanced aligned modes: sigmoids, a descent, and 1/t"
+    return PICTURE.draw(entry, out / "M4.png", title, "integrated flow")
+
+
 claim = Claim(
     id="M4",
     title="balanced aligned modes: sigmoid, its descending branch, and 1/t where s = 0",
@@ -154,4 +173,5 @@ claim = Claim(
     lemma="uniqueness of solutions (Picard-Lindelöf)",
     simulation=(Experiment(simulation, name="closed form against the integrated flow"),),
     training=(Experiment(training, name="torch network against closed form"),),
+    figure=figure,
 )

@@ -18,12 +18,17 @@ scalar with y' = −K y, y(0) = 1. x = tanh(θ/2) is the hyperbolic angle of the
 Source: Saxe, McClelland, Ganguli 2014, their hyperbolae; Tarmoun et al. 2021.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment, from_text
 from nonmixing.compare import step_size_band
 from nonmixing.evidence import of_band, of_comparison
+from nonmixing.ledger import folder, load_script
 from nonmixing.verdict import Verdict
 
 COORDINATE = """
@@ -92,6 +97,8 @@ id = "end"
 says = "lam * p / (1 - p ** 2) == s"
 """
 
+PICTURE = load_script(folder("proofs") / "_curves.py")
+
 SEED = 15
 S = np.array([1.0, 0.6, 0.35, 0.2])
 A = np.array([0.5, 0.1, 0.4, 0.2])
@@ -120,7 +127,13 @@ def simulation(quick: bool) -> Verdict:
     tolerance = float(run.stats["evaluations"]) * rtol * float(S[0] / np.min(A * B)) ** 2
     because = "the integrator's rtol for each evaluation, grown as modes rise, (s₁/c₀)²"
     result = nm.compare(run, exact, tolerance=tolerance, because=because)
-    return of_comparison("simulation", result, "modes of the integrated flow against M5", seed=SEED)
+    return of_comparison(
+        "simulation",
+        result,
+        "modes of the integrated flow against M5",
+        seed=SEED,
+        details=PICTURE.curves(exact, run),
+    )
 
 
 def training(quick: bool) -> Verdict:
@@ -138,6 +151,12 @@ def training(quick: bool) -> Verdict:
     return of_band("training", result, "modes of a torch network against M5", seed=SEED)
 
 
+def figure(entry: Mapping[str, Any], out: Path) -> Path:
+    """Modes against time."""
+    title = "Imbalanced modes: the same ends, other ways"
+    return PICTURE.draw(entry, out / "M5.png", title, "integrated flow")
+
+
 claim = Claim(
     id="M5",
     title="imbalanced aligned modes: x' = s − λx − sx², a Möbius function of e^{−Kt}",
@@ -149,4 +168,5 @@ claim = Claim(
     lemma="uniqueness of solutions (Picard-Lindelöf)",
     simulation=(Experiment(simulation, name="closed form against the integrated flow"),),
     training=(Experiment(training, name="torch network against closed form"),),
+    figure=figure,
 )

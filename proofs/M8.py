@@ -13,12 +13,17 @@ all times; and X fixes U and V up to one rotation on the right, as Z Zᵀ fixes 
 Source: Fukumizu 1998; Braun et al. 2022, whose Q = [W₁ᵀ; W₂] is Z in the other order.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment, from_text
 from nonmixing.compare import step_size_band
 from nonmixing.evidence import of_band, of_comparison
+from nonmixing.ledger import folder, load_script
 from nonmixing.verdict import Verdict
 
 RICCATI = """
@@ -75,6 +80,8 @@ id = "closed-form"
 says = "d(X) == F @ X + X @ F - X @ X"
 """
 
+PICTURE = load_script(folder("proofs") / "_curves.py")
+
 SEED = 18
 
 
@@ -102,7 +109,13 @@ def simulation(quick: bool) -> Verdict:
         "the integrator's rtol for each evaluation, grown at rate 2 s₁ while the first mode rises"
     )
     result = nm.compare(run, exact, tolerance=tolerance, because=because)
-    return of_comparison("simulation", result, "modes of the integrated flow against M8", seed=SEED)
+    return of_comparison(
+        "simulation",
+        result,
+        "modes of the integrated flow against M8",
+        seed=SEED,
+        details=PICTURE.curves(exact, run),
+    )
 
 
 def training(quick: bool) -> Verdict:
@@ -121,6 +134,12 @@ def training(quick: bool) -> Verdict:
     return of_band("training", result, "modes of a torch network against M8", seed=SEED)
 
 
+def figure(entry: Mapping[str, Any], out: Path) -> Path:
+    """Modes against time."""
+    title = "A balanced start that is not aligned: modes are not sigmoids"
+    return PICTURE.draw(entry, out / "M8.png", title, "integrated flow")
+
+
 claim = Claim(
     id="M8",
     title="balanced starts: X' = F X + X F − X² for X = Z Zᵀ, Z = [U; V], and its closed form",
@@ -132,4 +151,5 @@ claim = Claim(
     lemma="uniqueness of solutions (Picard-Lindelöf), M positive definite",
     simulation=(Experiment(simulation, name="closed form against the integrated flow"),),
     training=(Experiment(training, name="torch network against closed form"),),
+    figure=figure,
 )

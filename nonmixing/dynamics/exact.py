@@ -7,12 +7,17 @@ Two families of starts have one:
 - balanced and λ-balanced starts, UᵀU − VᵀV = λI, where it is a matrix Riccati equation:
   `nonmixing.dynamics.riccati` (ledger M8 and M9). A width of 1 is always one of these.
 
+Two layers, and an adapter of a frozen matrix, are the same under other names. Three layers and more
+have one where they are aligned and balanced: `nonmixing.dynamics.layered` (ledger M14).
+
 Two learning rates are absorbed: with η = √(η_U η_V) the factors U/√η_U and V/√η_V follow, in the
 time η² t, the flow with the target divided by η (ledger F9).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -20,12 +25,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nonmixing.dynamics.alignment import Alignment, read_alignment
+from nonmixing.dynamics.equations import operator_factors
+from nonmixing.dynamics.layered import layered_flow
 from nonmixing.dynamics.mode_laws import mode_factors
 from nonmixing.dynamics.posing import Balance, Posed
 from nonmixing.dynamics.riccati import Coordinates, Spectrum, evolve
 from nonmixing.dynamics.trajectory import Trajectory, flow_times
 from nonmixing.errors import NoClosedForm
-from nonmixing.problem import Array, BilinearProblem, Factors
+from nonmixing.problem import Array, BilinearProblem, Factors, State
 
 ALIGNED_UNITS: Final = 8
 """What counts as rounding when a start is held to be aligned, in units of max(m, n, r) ε ‖[U; V]‖.
@@ -38,19 +45,20 @@ flow has carried have more, as rounding grows with the modes. Nothing larger is 
 flow amplifies an imbalance without bound, and it would be neglected silently."""
 
 
-def solve(problem: BilinearProblem, start: Factors, times: ArrayLike) -> Trajectory:
+def solve(problem: BilinearProblem, start: State, times: ArrayLike) -> Trajectory:
     """The exact gradient flow of ½‖U Vᵀ − target‖² + (d/2)(‖U‖² + ‖V‖²), where that is known.
 
     Args:
-        problem: The problem, target (m, n), decay d, rates.
-        start: The state at time 0, U (m, r) and V (n, r), any r.
+        problem: The problem, target (m, n), decay d, rates; of two factors, an adapter, or layers.
+        start: The state at time 0: U (m, r) and V (n, r), any r; of an adapter or of layers the
+            variables by name.
         times: Shape (K,), increasing, from 0 on; the last may be infinity, which gives the limit.
 
     Returns:
         A trajectory in coordinates: `left` holds P and what U has outside it, `right` the same for
         R and V. Its source names the closed form, "exact: M4" (aligned, every a_i² = b_i²), "M5"
-        (aligned), "D9" (as M4, with decay), "M8" (balanced, with decay or without) or "M9"
-        (λ-balanced). Its factors are one representative, up to one rotation on the right: compare
+        (aligned), "D9" (as M4, with decay), "M8" (balanced, with decay or without), "M9"
+        (λ-balanced) or "M14" (three layers or more, aligned and balanced). Its factors are one representative, up to one rotation on the right: compare
         U Vᵀ, U Uᵀ and V Vᵀ. Work and accuracy do not depend on how late the times are. A start that
         is near one that ends on a saddle leaves the saddle, as its flow does; where the distance is
         its own rounding the time of that is rounding's too (a balanced start with m = n = r and
@@ -65,17 +73,73 @@ def solve(problem: BilinearProblem, start: Factors, times: ArrayLike) -> Traject
     Raises:
         NoClosedForm: The start is not aligned with singular vectors of the target, nor
             balanced or λ-balanced; or decay meets an imbalance or two different rates; or the
-            problem is not one of two factors. The message says by how much; `integrate` takes it.
+            parameterisation has none; or three layers or more are not both aligned and balanced,
+            have a mode below 0, decay, or different rates. The message says by how much; `integrate` takes it.
         InputError: Times that are negative, do not increase, or are not numbers.
         ShapeError: A start that does not fit the target.
     """
-    if problem.parameterisation.name != "absorbed":
+    grid, model = flow_times("times", times, limit=True), problem.parameterisation
+    variables = problem.variables(start)
+    if model.entry == "F7" and len(variables) > 2:
+        return _layers(problem, start, variables, grid)
+    if model.entry in ("F7", "F12"):
+        return _renamed(problem, variables, grid)
+    if model.entry != "F1":
         raise NoClosedForm(
-            f"problem: {problem.parameterisation.name} has no closed form here; call "
-            "integrate(problem, start, times)"
+            f"problem: {model.name} has no closed form here; call integrate(problem, start, times)"
         )
-    start.check(problem)
-    grid = flow_times("times", times, limit=True)
+    return _two_factors(problem, Factors(*variables.values()), grid)
+
+
+def _layers(
+    problem: BilinearProblem, start: State, variables: Mapping[str, Array], times: Array
+) -> Trajectory:
+    """Three layers or more."""
+    sizes = (size for layer in variables.values() for size in layer.shape)
+    rounding = ALIGNED_UNITS * float(np.finfo(np.float64).eps) * max(sizes)
+    flow = layered_flow(problem, variables, times, rounding)
+    U, V = operator_factors(problem)(tuple(flow.variables.values()))
+    return Trajectory(
+        times,
+        U,
+        V,
+        problem,
+        "exact: M14",
+        stats=flow.stats,
+        left=flow.left,
+        right=flow.right,
+        variables=flow.variables,
+        dense=partial(solve, problem, start),
+        own=True,
+    )
+
+
+def _renamed(problem: BilinearProblem, variables: Mapping[str, Array], times: Array) -> Trajectory:
+    """Two layers, or an adapter: two factors, of which one is transposed, and a target less Q₀."""
+    model, names = problem.parameterisation, tuple(variables)
+    adapter = bool(model.offset)
+    left, right = names if adapter else names[::-1]
+    target = problem.target - model.values[model.offset] if adapter else problem.svd
+    rates = dict(zip(names, problem.rates, strict=True))
+    inner = BilinearProblem(target, decay=problem.decay, rates=(rates[left], rates[right]))
+    factors = Factors(variables[left], variables[right].T)
+
+    def named(asked: Array) -> Trajectory:
+        run = solve(inner, factors, asked)
+        stacks = {left: run.U, right: np.swapaxes(run.V, 1, 2)}
+        return replace(
+            run,
+            problem=problem,
+            variables={name: stacks[name] for name in names},
+            dense=named,
+            own=True,
+        )
+
+    return named(times)
+
+
+def _two_factors(problem: BilinearProblem, start: Factors, grid: Array) -> Trajectory:
+    """The operator U Vᵀ."""
     unit = float(np.finfo(np.float64).eps) * max(*problem.shape, start.width)
     rounding, tolerance = ALIGNED_UNITS * unit, BALANCED_UNITS * unit
     posed = Posed.of(problem, start, rounding)

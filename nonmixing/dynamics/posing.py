@@ -54,12 +54,12 @@ class Posed:
         posed = Factors(start.U / rates[0], start.V / rates[1])
         size = float(np.hypot(np.linalg.norm(posed.U), np.linalg.norm(posed.V)))
         svd = problem.svd
-        left, inner, outer, lost = _split(svd.P, posed.U, rounding * size)
-        right, other, beyond, missed = _split(svd.R, posed.V, rounding * size)
+        left, inner, outer, lost = split_columns(svd.P, posed.U, rounding * size)
+        right, other, beyond, missed = split_columns(svd.R, posed.V, rounding * size)
         return cls(
             posed,
             Coordinates(inner, other, outer, beyond),
-            _settled_values(svd) / eta,
+            settled_values(svd) / eta,
             problem.decay / eta,
             eta**2,
             left,
@@ -74,7 +74,7 @@ class Posed:
         return float(np.hypot(np.linalg.norm(self.start.U), np.linalg.norm(self.start.V)))
 
 
-def _settled_values(svd: TargetSVD) -> Array:
+def settled_values(svd: TargetSVD) -> Array:
     """The singular values, those that are equal to rounding made equal, and those that are 0, 0."""
     values = np.array(svd.s)
     for group in svd.subspaces:
@@ -82,7 +82,9 @@ def _settled_values(svd: TargetSVD) -> Array:
     return np.where(values <= svd.rounding, 0.0, values)
 
 
-def _split(basis: Array, factor: Array, rounding: float) -> tuple[Array, Array, Array, float]:
+def split_columns(
+    basis: Array, factor: Array, rounding: float
+) -> tuple[Array, Array, Array, float]:
     """A factor's columns in a basis (m, k) and outside it, where what is rounding is left out.
 
     Returns:

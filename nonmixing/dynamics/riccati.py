@@ -175,9 +175,7 @@ def evolve(
     left, _, right = np.linalg.svd(start.stacked, full_matrices=False)
     anchor, modes = left @ right, len(spectrum.s)
     growing = spectrum.graded(rows)
-    U, V = (
-        np.empty((len(times), modes + rest, frame.shape[1])) for rest in spectrum.rests
-    )
+    U, V = (np.empty((len(times), modes + rest, frame.shape[1])) for rest in spectrum.rests)
     for index, time in enumerate(float(t) for t in times):
         if time == 0:
             now = start
