@@ -105,5 +105,9 @@ class _Package(ModuleType):
             value = getattr(value, name)
         super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """By name, as any module: functions of a user's script that mention it go to processes."""
+        return import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _Package

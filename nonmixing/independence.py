@@ -1,9 +1,14 @@
 """May modes be taken one by one? The independent-mode prediction beside the true flow.
 
-The picture of non-mixing modes gives each singular mode its own equation (ledger M3): from c₀ = u
-· v and λ = ‖u‖² − ‖v‖², where u and v are the mode's rows of PᵀU and RᵀV, it follows M4 or M5
-whatever the others do. That is exact from aligned starts and nowhere else (ledger M1, M2). This
-report says how wrong it is, and until when it is good enough.
+The picture of non-mixing modes gives each singular mode an equation of its own. Let u and v be the
+mode's rows of PᵀU and RᵀV. If no other mode were there,
+
+    u' = (s − c) v,  v' = (s − c) u,  c = u · v,    so    c' = (s − c) (‖u‖² + ‖v‖²),
+
+with ‖u + v‖ ‖u − v‖ = λ constant and (‖u‖² + ‖v‖²)² = λ² + 4c²: the law of ledger M3, solved by M4
+and M5. (From an aligned start u and v are parallel, and |λ| = |a² − b²|.) It is exact where the
+rows of different modes are orthogonal, as they are from aligned starts, and nowhere else (M1, M2).
+This report says how wrong it is, and until when it is good enough.
 """
 
 from __future__ import annotations
@@ -151,15 +156,10 @@ def independence(
 
 
 def _alone(problem: BilinearProblem, left: Array, right: Array, times: Array) -> Array:
-    """Every mode by its own law, from c₀ = u · v and λ = ‖u‖² − ‖v‖²."""
-    strength = np.sum(left * right, axis=1)
-    lam = np.sum(left**2, axis=1) - np.sum(right**2, axis=1)
-    whole = np.hypot(lam, 2 * strength)  # a² + b²
-    a = np.sqrt((whole + np.abs(lam)) / 2)  # the larger of the two
-    b: Array = strength / np.where(a > 0, a, 1.0)  # where a is 0 so is the strength
-    swap = lam < 0
-    first: Array = np.where(swap, b, a)
-    second: Array = np.where(swap, a, b)
+    """Every mode by its own law, as if there were no other."""
+    plus, minus = (np.linalg.norm(rows, axis=1) for rows in (left + right, left - right))
+    first: Array = (plus + minus) / 2
+    second: Array = (plus - minus) / 2
     try:
         a_t, b_t = mode_factors(problem.svd.s, first, second, times, decay=problem.decay)
     except NoClosedForm:

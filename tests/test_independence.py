@@ -60,17 +60,27 @@ def test_exponents_are_those_of_the_ledger() -> None:
 
 
 def test_the_prediction_is_the_law_of_a_mode() -> None:
-    """Alone means c' = (s − c) √(λ² + 4c²), from c₀ = u · v and λ = ‖u‖² − ‖v‖²."""
+    """Alone means c' = (s − c) √(λ² + 4c²), from c₀ = u · v, with λ = ‖u + v‖ ‖u − v‖."""
     problem = nm.BilinearProblem(TARGET)
     start = nm.gaussian(problem, scale=0.4, width=2, seed=5)
     report = independence(problem, start, np.linspace(0, 4, 4001))
     u, v = problem.svd.P.T @ start.U, problem.svd.R.T @ start.V
-    lam = np.sum(u**2, axis=1) - np.sum(v**2, axis=1)
+    lam = np.linalg.norm(u + v, axis=1) * np.linalg.norm(u - v, axis=1)
     c = report.predicted
     slope = np.gradient(c, report.truth.times, axis=0)
     law = (problem.svd.s - c) * np.hypot(lam, 2 * c)
     assert np.abs(slope - law)[1:-1].max() < 1e-5
     assert c[0] == pytest.approx(np.sum(u * v, axis=1))
+
+
+def test_orthogonal_rows_are_independent_though_not_aligned() -> None:
+    """Each mode in a plane of its own: u and v are not parallel, and yet no mode feels another."""
+    problem = nm.BilinearProblem(np.diag([1.0, 0.5]))
+    planes = np.array([[0.1, 0.3, 0, 0], [0, 0, 0.2, -0.1]])
+    others = np.array([[0.3, 0.1, 0, 0], [0, 0, 0.1, 0.2]])
+    report = independence(problem, nm.Factors(planes, others))
+    assert report.error.max() < 1e-8
+    assert report.usable
 
 
 def test_repeated_and_zero_singular_values() -> None:

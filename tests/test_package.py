@@ -131,3 +131,12 @@ def test_readme_session(tmp_path, command):
         return [re.sub(r" +\d+(\.\d+)? m?s$", "", line) for line in output.splitlines()]
 
     assert untimed(done.stdout) == untimed(session)
+
+
+def test_the_package_goes_to_other_processes() -> None:
+    """As a function of a script that mentions it does, which cloudpickle sends by value."""
+    import cloudpickle
+
+    import nonmixing
+
+    assert cloudpickle.loads(cloudpickle.dumps(lambda: nonmixing))() is nonmixing

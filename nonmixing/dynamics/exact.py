@@ -58,11 +58,12 @@ def solve(problem: BilinearProblem, start: State, times: ArrayLike) -> Trajector
         A trajectory in coordinates: `left` holds P and what U has outside it, `right` the same for
         R and V. Its source names the closed form, "exact: M4" (aligned, every a_i² = b_i²), "M5"
         (aligned), "D9" (as M4, with decay), "M8" (balanced, with decay or without), "M9"
-        (λ-balanced) or "M14" (three layers or more, aligned and balanced). Its factors are one representative, up to one rotation on the right: compare
-        U Vᵀ, U Uᵀ and V Vᵀ. Work and accuracy do not depend on how late the times are. A start that
-        is near one that ends on a saddle leaves the saddle, as its flow does; where the distance is
-        its own rounding the time of that is rounding's too (a balanced start with m = n = r and
-        det Q of the other sign than the target's is such a start).
+        (λ-balanced) or "M14" (three layers or more, aligned and balanced). Its factors are one
+        representative, up to one rotation on the right: compare U Vᵀ, U Uᵀ and V Vᵀ. Work and
+        accuracy do not depend on how late the times are. A start that is near one that ends on a
+        saddle leaves the saddle, as its flow does; where the distance is its own rounding the time
+        of that is rounding's too (a balanced start with m = n = r and det Q of the other sign than
+        the target's is such a start).
 
         Its stats hold the relative deviations from aligned and balanced, λ as "imbalance constant",
         and "neglected": the largest part of the start, relative to the whole, that is within its
@@ -72,9 +73,10 @@ def solve(problem: BilinearProblem, start: State, times: ArrayLike) -> Trajector
 
     Raises:
         NoClosedForm: The start is not aligned with singular vectors of the target, nor
-            balanced or λ-balanced; or decay meets an imbalance or two different rates; or the
-            parameterisation has none; or three layers or more are not both aligned and balanced,
-            have a mode below 0, decay, or different rates. The message says by how much; `integrate` takes it.
+            balanced or λ-balanced; or decay meets an imbalance or two different rates; or three
+            layers or more are not both aligned and balanced, have a mode below 0, decay, or
+            different rates; or the parameterisation has no closed form. The message says by how
+            much; `integrate` takes it.
         InputError: Times that are negative, do not increase, or are not numbers.
         ShapeError: A start that does not fit the target.
     """

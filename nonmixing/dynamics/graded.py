@@ -66,9 +66,9 @@ class Graded:
         if info != 0:
             return None
         scale = np.diag(lu)
-        ratios = solve_triangular(
-            lu, dlaswp(stack.T, swaps), lower=True, unit_diagonal=True, check_finite=False
-        ).T
+        columns: Array = dlaswp(stack.T, swaps)
+        solved = solve_triangular(lu, columns, lower=True, unit_diagonal=True, check_finite=False)
+        ratios = np.asarray(solved, np.float64).T
         ratios /= scale
         ratios[pivots] = np.triu(lu / scale[:, None]).T
         ratios[:growing] *= np.exp(np.minimum(_product(self._leads, time), LARGEST))

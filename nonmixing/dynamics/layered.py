@@ -55,8 +55,8 @@ def layered_flow(
     layers = list(start.values())
     size = float(np.sqrt(sum(np.sum(layer**2) for layer in layers)))
     read = _Chain.of(problem, layers, rounding * size)
-    strengths = read.strengths
-    spread = strengths.max(axis=0, initial=0.0) - strengths.min(axis=0, initial=np.inf)
+    sizes = np.abs(read.strengths)
+    spread = sizes.max(axis=0) - sizes.min(axis=0)
     whole = size if size > 0 else 1.0
     misaligned = read.residual / whole
     uneven = float(spread.max(initial=0.0)) / whole
@@ -67,7 +67,7 @@ def layered_flow(
             f"strength differs between layers by {uneven:.2g}, relative); at most {rounding:.1g} "
             "is rounding; call integrate(problem, start, times)"
         )
-    c = np.prod(strengths, axis=0)
+    c = np.prod(read.strengths, axis=0)
     if (c < 0).any():
         raise NoClosedForm(
             f"start: mode {read.modes[np.argmin(c)]} is {c.min():.3g}; for {len(layers)} layers a "
@@ -163,8 +163,8 @@ class _Chain:
         arriving = (inner[-1] @ frames[-1])[moving:, resting]
         if resting.sum() > len(arriving):
             raise NoClosedForm(
-                f"start: {resting.sum()} modes of singular value 0 begin in the first layer, and at "
-                f"most {len(arriving)} end in the last, so that they are not aligned; call "
+                f"start: not aligned, {resting.sum()} modes of singular value 0 begin in the first "
+                f"layer, and at most {len(arriving)} end in the last; call "
                 "integrate(problem, start, times)"
             )
         ends[moving:, resting] = _orthonormalised(arriving)
