@@ -215,6 +215,8 @@ def _shrink(
             nought = {**values, name: tuple((0,) * len(row) for row in values[name])}
             if _separates(statement, dims, nought):
                 values = nought
+    # A divisor must not vanish, even where what it divides has no part in the value.
+    divisors = names.scalars if "reciprocal" in names.operations else ()
     for _ in range(SHRINK_PASSES):
         changed = False
         for name in (*names.scalars, *names.matrices, *names.functions):
@@ -227,6 +229,8 @@ def _shrink(
                 for j in range(len(values[name][i])):
                     for smaller in _smaller(values[name][i][j]):
                         tick()
+                        if smaller == 0 and name in divisors:
+                            continue
                         tried = _with_entry(values, name, i, j, smaller, kinds)
                         if tried is not None and _separates(statement, dims, tried):
                             values, changed = tried, True

@@ -1042,3 +1042,10 @@ def test_a_certificate_over_a_product_of_dimensions_says_so() -> None:
     decision = judged("vec(O.T @ O @ X + O.T @ x @ y.T @ O) == vec(X + O.T @ x @ y.T @ O)")
     assert decision.verdict == "proved"
     assert "products of dimensions" in decision.certificate[-1]
+
+
+def test_divisors_do_not_vanish_in_a_counterexample() -> None:
+    """Not even where the derivative has lost what they divide."""
+    found = judged("D(X @ X + Y / a, X, Z) == 2 * X @ Z").counterexample
+    assert found is not None
+    assert found.values["a"] != 0
