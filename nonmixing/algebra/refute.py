@@ -184,18 +184,23 @@ def _small(
         for _ in range(draws):
             tick()
             values = _draw(statement, names, dims, rng, bound, None)
-            if values is not None and _separates(statement, dims, values):
+            if values is not None and _separates(statement, names, dims, values):
                 return values
     return None
 
 
-def _separates(statement: Statement, dims: Mapping[str, int], values: Mapping[str, Rows]) -> bool:
+def _separates(
+    statement: Statement, names: Names, dims: Mapping[str, int], values: Mapping[str, Rows]
+) -> bool:
     """Whether the hypotheses hold and the sides differ, modulo a prime.
 
-    Sides that differ modulo a prime differ; the hypotheses are checked exactly at the end.
+    Sides that differ modulo a prime differ; the hypotheses are checked exactly at the end. No
+    divisor may vanish, not even where a derivative has lost what it divides.
     """
     evaluator = Evaluator(statement.setting, dims, values, PRIME)
     try:
+        if any(evaluator.at(divisor) == ((0,),) for divisor in names.divisors):
+            return False
         for equation in statement.assume:
             one, other = sides(evaluator, equation.left, equation.right)
             if one != other:
@@ -213,10 +218,8 @@ def _shrink(
     for name in names.matrices:
         if not statement.setting.kinds_of(name) & {"orthonormal", "orthogonal", "invertible"}:
             nought = {**values, name: tuple((0,) * len(row) for row in values[name])}
-            if _separates(statement, dims, nought):
+            if _separates(statement, names, dims, nought):
                 values = nought
-    # A divisor must not vanish, even where what it divides has no part in the value.
-    divisors = names.scalars if "reciprocal" in names.operations else ()
     for _ in range(SHRINK_PASSES):
         changed = False
         for name in (*names.scalars, *names.matrices, *names.functions):
@@ -229,10 +232,8 @@ def _shrink(
                 for j in range(len(values[name][i])):
                     for smaller in _smaller(values[name][i][j]):
                         tick()
-                        if smaller == 0 and name in divisors:
-                            continue
                         tried = _with_entry(values, name, i, j, smaller, kinds)
-                        if tried is not None and _separates(statement, dims, tried):
+                        if tried is not None and _separates(statement, names, dims, tried):
                             values, changed = tried, True
                             break
         if not changed:

@@ -214,6 +214,7 @@ class Names:
         integers: dimensions that are integers above 1.
         functions: opaque functions.
         operations: what is done with them (see `node`).
+        divisors: what is divided by.
     """
 
     matrices: tuple[str, ...]
@@ -222,6 +223,7 @@ class Names:
     integers: tuple[int, ...]
     functions: tuple[str, ...] = ()
     operations: frozenset[str] = frozenset()
+    divisors: tuple[Expr, ...] = ()
 
 
 def names_of(statement: Statement) -> Names:
@@ -232,6 +234,7 @@ def names_of(statement: Statement) -> Names:
     functions: set[str] = set()
     shapes: set[Dim] = set()
     operations: set[str] = set()
+    divisors: list[Expr] = []
     sides = [statement.left, statement.right]
     for equation in statement.assume:
         sides += [equation.left, equation.right]
@@ -245,6 +248,8 @@ def names_of(statement: Statement) -> Names:
             scalars.add(str(node.data))
         elif node.op == "dim":
             shapes.add(str(node.data))
+        elif node.op == "reciprocal":
+            divisors.append(node.args[0])
         elif isinstance(node.data, tuple):
             functions.add(node.data[0])
     order = {name: i for i, name in enumerate(setting.matrices)}
@@ -255,4 +260,5 @@ def names_of(statement: Statement) -> Names:
         tuple(sorted({number for dim in shapes for number in integers_in(dim)})),
         tuple(sorted(functions)),
         frozenset(operations),
+        tuple(divisors),
     )

@@ -13,7 +13,7 @@ with given pivots is one LU factorisation of those rows and one triangular solve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -66,7 +66,7 @@ class Graded:
         if info != 0:
             return None
         scale = np.diag(lu)
-        columns: Array = dlaswp(stack.T, swaps)
+        columns = cast("Array", dlaswp(stack.T, swaps))
         solved = solve_triangular(lu, columns, lower=True, unit_diagonal=True, check_finite=False)
         ratios = np.asarray(solved, np.float64).T
         ratios /= scale
