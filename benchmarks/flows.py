@@ -1,10 +1,10 @@
-"""Flows: the reduced problem beside the whole one, a batch of starts beside a loop over them.
+"""Speed and memory of flows: closed forms, the reduced problem, batches of starts.
 
-    python benchmarks/flows.py [--quick] [--json FILE]
+    python benchmarks/flows.py [--quick] [--json FILE] [--plot FILE] [--diffrax-python PATH]
 
 prints ratios, all measured in one run on one thread: the two sides of a ratio take turns, and the
 least of the runs of each counts. CPU time, so that what else the machine does counts little. Every
-pair is also compared: a fast answer that differs does not count.
+pair is also compared: a fast answer that differs does not count. README.md says what is measured.
 """
 
 from __future__ import annotations
@@ -13,65 +13,21 @@ import argparse
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from machine import machine
+from closed import full_rank, growth, plot, tall
+from machine import blas, machine
+from race import Bound, Ratio, race
 
 from nonmixing.dynamics.integrate import integrate
 from nonmixing.dynamics.trajectory import Trajectory
 from nonmixing.problem import BilinearProblem, Factors, gaussian
 
 RTOL = 1e-9
-SAME = 1e-6
-"""How far two runs at rtol 1e-9 may be apart: a hundred steps, errors grown tenfold."""
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """Two ways to one result.
-
-    Attributes:
-        name: What is compared.
-        fast: Seconds of the way under test.
-        slow: Seconds of the other.
-        wanted: The ratio that is the aim.
-        apart: The largest difference between the results.
-    """
-
-    name: str
-    fast: float
-    slow: float
-    wanted: float
-    apart: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times faster."""
-        return self.slow / self.fast
-
-    def line(self, quick: bool) -> str:
-        """One line of the table."""
-        verdict = "reached" if self.ratio >= self.wanted and self.apart <= SAME else "missed"
-        verdict = "at full size" if quick else verdict
-        return (
-            f"{self.name:58s} {self.fast * 1e3:9.1f} ms {self.slow * 1e3:9.1f} ms "
-            f"{self.ratio:7.1f}x  (at least {self.wanted:g}x: {verdict})  apart {self.apart:.0e}"
-        )
-
-
-def race(ways: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """The least CPU time of each way; they take turns."""
-    best = [float("inf")] * len(ways)
-    for _ in range(rounds):
-        for place, way in enumerate(ways):
-            begun = time.process_time()
-            way()
-            best[place] = min(best[place], time.process_time() - begun)
-    return best
 
 
 def reduction(size: int, rank: int, rounds: int) -> list[Ratio]:
@@ -130,39 +86,74 @@ def batch(m: int, n: int, r: int, count: int, rounds: int) -> Ratio:
     return Ratio(name, seconds[0], seconds[1], 4, apart)
 
 
-PARTS: Mapping[str, Callable[[bool], list[Ratio]]] = {
-    "reduction": lambda quick: reduction(200 if quick else 500, 8, 1 if quick else 3),
-    "batch": lambda quick: [
-        batch(6, 6, 4, 32 if quick else 256, 1),
-        batch(12, 10, 4, 32 if quick else 256, 1),
+PARTS: Mapping[str, Callable[[argparse.Namespace], Sequence[Ratio | Bound]]] = {
+    # First, as a process begins with the peak of the one that it was forked from.
+    "tall": lambda options: tall(options.quick),
+    "full rank": lambda options: full_rank(options.quick, options.diffrax_python),
+    "reduction": lambda options: reduction(
+        200 if options.quick else 500, 8, 1 if options.quick else 3
+    ),
+    "batch": lambda options: [
+        batch(6, 6, 4, 32 if options.quick else 256, 1),
+        batch(12, 10, 4, 32 if options.quick else 256, 1),
     ],
 }
-"""What is measured. The closed forms beside SciPy and the 100,000 rows are to stand here too."""
+"""What is measured, but for the growth."""
 
 
 def on_one_thread() -> None:
-    """Begin again with one thread for all of BLAS, which reads its settings when it is loaded."""
+    """Begin again with one thread for all of BLAS, which reads its settings when it is loaded.
+
+    Its kernel is the one it takes by itself on this processor: both settings that name another go.
+    """
     pools = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    if any(os.environ.get(pool) != "1" for pool in pools):
-        settings = {**os.environ, **dict.fromkeys(pools, "1")}
+    forced = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+    if any(os.environ.get(pool) != "1" for pool in pools) or set(forced) & set(os.environ):
+        kept = {name: value for name, value in os.environ.items() if name not in forced}
+        settings = {**kept, **dict.fromkeys(pools, "1")}
         os.execve(sys.executable, [sys.executable, *sys.argv], settings)
 
 
-def main() -> None:
-    """Print the table."""
+def arguments() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--quick", action="store_true", help="small sizes; the ratios mean little")
-    parser.add_argument("--json", type=Path, help="write the numbers here")
-    arguments = parser.parse_args()
-    print(machine())
-    found: list[Ratio] = []
-    for part in PARTS.values():
-        for ratio in part(arguments.quick):
-            print(ratio.line(arguments.quick), flush=True)
-            found.append(ratio)
-    if arguments.json:
-        rows = [{**asdict(ratio), "ratio": ratio.ratio} for ratio in found]
-        arguments.json.write_text(json.dumps({"machine": machine(), "ratios": rows}, indent=1))
+    parser.add_argument("--parts", nargs="+", choices=[*PARTS, "growth"], help="only these")
+    parser.add_argument("--json", type=Path, default=Path("out/benchmarks/flows.json"))
+    parser.add_argument("--plot", type=Path, default=Path("out/benchmarks/flows.png"))
+    parser.add_argument("--only-plot", action="store_true", help="draw from the JSON that is there")
+    parser.add_argument(
+        "--diffrax-python",
+        default="",
+        help="interpreter of an environment with diffrax (see README.md)",
+    )
+    return parser.parse_args()
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """All the rows, printed as they come."""
+    parts = options.parts or [*PARTS, "growth"]
+    found: list[dict[str, Any]] = []
+    for name, part in PARTS.items():
+        if name in parts:
+            for row in part(options):
+                print(row.line(options.quick), flush=True)
+                found.append({**asdict(row), "ratio": row.ratio})
+    results: dict[str, Any] = {"machine": machine(), "blas": blas(), "ratios": found}
+    return {**results, "growth": growth(options.quick) if "growth" in parts else []}
+
+
+def main() -> None:
+    """Print the table, write the JSON, draw the figure from it."""
+    options = arguments()
+    if not options.only_plot:
+        print(f"{machine()}\n{blas()}")
+        results = measure(options)
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    saved = json.loads(options.json.read_text())
+    if saved["growth"]:
+        plot(saved, options.plot)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,21 @@ def machine() -> str:
     )
 
 
+def blas() -> str:
+    """The BLAS libraries that are loaded, their kernels and threads, in one line."""
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return "BLAS: unknown, as threadpoolctl is not installed"
+    found = {
+        f"{info['internal_api']} {info['version']}, kernel {info.get('architecture')}, "
+        f"{info['num_threads']} thread(s)"
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    }
+    return "BLAS: " + "; ".join(sorted(found))
+
+
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -127,6 +127,7 @@ class Table:
         self._atoms: list[Atom] = []
         self._free: list[frozenset[int]] = []
         self._deltas: set[int] = set()
+        self._partner: dict[int, int] = {}  # of an atom its reciprocal, and back
         self._merged: dict[tuple[Monomial, int, str], tuple[Coefficient, Monomial]] = {}
         self._renamed: dict[tuple[int, int, int], tuple[int, Monomial]] = {}
         self._applied: dict[tuple[str, int, frozenset[tuple[Monomial, Coefficient]]], Head] = {}
@@ -372,6 +373,19 @@ class Table:
         if self._deltas:  # a delta is its own square
             for number in self._deltas.intersection(exponents):
                 exponents[number] = 1
+        if self._partner:  # x (1/x) = 1
+            for number in tuple(exponents):
+                other = self._partner.get(number)
+                common = (
+                    min(exponents.get(number, 0), exponents.get(other, 0))
+                    if other is not None
+                    else 0
+                )
+                if common and other is not None:
+                    for each in (number, other):
+                        exponents[each] -= common
+                        if not exponents[each]:
+                            del exponents[each]
         return tuple(sorted(exponents.items()))
 
     def power(self, poly: Poly, exponent: int) -> Poly:
@@ -392,11 +406,25 @@ class Table:
             raise InputError("division by an expression that is identically 0")
         if list(poly) == [ONE]:
             return self.constant(Fraction(1) / Fraction(poly[ONE]))
+        if len(poly) == 1:
+            ((mono, value),) = poly.items()
+            return {self._inverted(mono): exact(1 / Fraction(value))}
         # A constant factor is taken out, so that 1/(2x) and (1/2)(1/x) are one atom.
         items = sorted(poly.items())
         lead = Fraction(items[0][1])
         monic = tuple((mono, exact(Fraction(value) / lead)) for mono, value in items)
         return {((self.number(Reciprocal(monic)), 1),): exact(1 / lead)}
+
+    def _inverted(self, mono: Monomial) -> Monomial:
+        """One over a product, as a product: of the atoms' reciprocals, which cancel with them."""
+        inverted: list[tuple[int, int]] = []
+        for number, exponent in mono:
+            other = self._partner.get(number)
+            if other is None:
+                other = self.number(Reciprocal(((((number, 1),), 1),)))
+                self._partner[number], self._partner[other] = other, number
+            inverted.append((other, exponent))
+        return tuple(sorted(inverted))
 
     # --- labels -----------------------------------------------------------------------------------
 

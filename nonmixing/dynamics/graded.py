@@ -67,11 +67,14 @@ class Graded:
             return None
         scale = np.diag(lu)
         columns = cast("Array", dlaswp(stack.T, swaps))
-        solved = solve_triangular(lu, columns, lower=True, unit_diagonal=True, check_finite=False)
+        solved = solve_triangular(
+            np.asarray(lu, np.float64), columns, lower=True, unit_diagonal=True, check_finite=False
+        )
         ratios = np.asarray(solved, np.float64).T
         ratios /= scale
         ratios[pivots] = np.triu(lu / scale[:, None]).T
-        ratios[:growing] *= np.exp(np.minimum(_product(self._leads, time), LARGEST))
+        with np.errstate(over="ignore"):
+            ratios[:growing] *= np.exp(np.minimum(_product(self._leads, time), LARGEST))
         ratios[growing:] *= self._falls(pivots, time)
         largest = max(ratios.max(), -ratios.min())
         return ratios if largest <= TOLERATED else None

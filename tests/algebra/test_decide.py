@@ -1049,3 +1049,17 @@ def test_divisors_do_not_vanish_in_a_counterexample() -> None:
     found = judged("D(X @ X + Y / a, X, Z) == 2 * X @ Z").counterexample
     assert found is not None
     assert found.values["a"] != 0
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "phi(a * x / a) == phi(x)",
+        "phi(tr(eye(n)) / n * X) == phi(X)",
+        "phi(x / (a * b)) == phi(x / b / a)",
+        "1 / (1 / a) == a",
+        "phi(a ** 2 * x / a) == phi(a * x)",
+    ],
+)
+def test_reciprocals_cancel_inside_opaque_functions(says: str) -> None:
+    assert verdict(says, more="[functions]\nphi = {}") == "proved"
