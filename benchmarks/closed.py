@@ -214,7 +214,7 @@ def growth(quick: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for axis, rest, sizes, shape in sweeps:
         seconds: list[float] = []
-        sizes = [max(2, size // step) for size in sizes]
+        sizes = sorted({max(2, size // step) for size in sizes})
         for size in sizes:
             m, k, r, count = shape(size)
             problem, start = factored(m, min(k, m), min(r, m))
@@ -238,7 +238,9 @@ def plot(results: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     sweeps = results["growth"]
-    figure, axes = plt.subplots(1, len(sweeps), figsize=(13, 3.6), layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(sweeps), figsize=(13, 3.6), layout="constrained", sharey=True
+    )
     for ax, sweep in zip(axes, sweeps, strict=True):
         sizes, seconds = np.array(sweep["sizes"]), 1e3 * np.array(sweep["seconds"])
         ax.loglog(sizes, seconds, marker="o", color="C0")
@@ -248,10 +250,13 @@ def plot(results: dict[str, Any], path: Path) -> None:
         ax.set_xlabel(sweep["axis"])
         ax.set_title(sweep["rest"], fontsize=9)
         ax.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=7)
-        ax.yaxis.set_major_formatter("{x:g}")
         ax.minorticks_off()
         ax.grid(alpha=0.3)
         ax.legend(fontsize=8, loc="upper left")
+    ticks = [a * 10.0**b for b in range(5) for a in (1, 2, 5)]
+    every = 1e3 * np.concatenate([sweep["seconds"] for sweep in sweeps])
+    axes[0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes[0].set_ylim(0.8 * every.min(), 1.25 * every.max())
     axes[0].set_ylabel("CPU time, ms")
     title = f"the exact solution at given times, SVD known ({results['machine']})"
     figure.suptitle(title, fontsize=9)

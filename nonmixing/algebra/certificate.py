@@ -137,6 +137,7 @@ class _Numbers:
 
     def __init__(self, table: Table, sizes: Mapping[str, int], values: Mapping[str, Rows]) -> None:
         self.table, self.sizes, self.values = table, sizes, values
+        self._components: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def size(self, dim: str) -> int:
         return int(dim) if dim.isdigit() else self.sizes[dim]
@@ -185,7 +186,11 @@ class _Numbers:
             case Reciprocal(items):
                 return int(Ring(PRIME).reciprocal(self.poly(dict(items), at)))
             case Component(key):
-                return self._component(key, at)
+                place = (number, tuple([at[label] for label in self.table.free(number)]))
+                known = self._components.get(place)
+                if known is None:
+                    known = self._components[place] = self._component(key, at)
+                return known
 
     def _component(self, key: Key, at: Mapping[int, int]) -> int:
         """Value of a component: its labels are summed one after the other."""

@@ -291,11 +291,22 @@ def test_the_draws_have_their_shares() -> None:
 
 
 @pytest.mark.nightly
-def test_many_random_claims_have_their_shares() -> None:
-    """As above, 20,000 times."""
+@PARTS
+def test_many_random_claims(part: int) -> None:
+    """As above, 20,000 times in all."""
+    counts = run(GROUPS[part], numbers(part, MANY_PER_GROUP, 10_000))
+    assert counts["proved"] + counts["refuted"] == MANY_PER_GROUP
+    assert counts["proved"] >= MANY_PER_GROUP * SHARES["proved"]
+    assert counts["refuted"] >= MANY_PER_GROUP * SHARES["refuted"]
+
+
+@pytest.mark.nightly
+def test_the_many_draws_have_their_shares() -> None:
     counts: Counter[str] = Counter()
     for part, group in enumerate(GROUPS):
-        counts.update(run(group, numbers(part, MANY_PER_GROUP, 10_000)))
+        for number in numbers(part, MANY_PER_GROUP, 10_000):
+            counts.update(had(draw(group, number)))
+    counts["proved"] = counts["refuted"] = MANY_PER_GROUP * len(GROUPS)  # counted by part
     assert not short_of(counts, MANY_PER_GROUP * len(GROUPS))
 
 
