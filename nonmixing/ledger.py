@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from nonmixing import __version__
 from nonmixing.claim import Claim, Outcome, Task
-from nonmixing.errors import InputError, NonmixingError
+from nonmixing.errors import InputError, MissingExtra, NonmixingError
 from nonmixing.saving import atomically
 from nonmixing.verdict import Evidence, Verdict, exit_code
 
@@ -270,6 +270,13 @@ def _settle(claim: Claim, task: Task, quick: bool) -> Outcome:
     try:
         return claim.settle(task, quick=quick)
     # Whatever goes wrong in one claim is that claim's result: the others must still be settled.
+    except MissingExtra as missing:  # this settles nothing, and is no failure of the claim
+        seconds = perf_counter() - begin
+        word = "undecided" if task.evidence == "proof" else "inconclusive"
+        verdict = Verdict(
+            verdict=word, evidence=task.evidence, scope=f"not run: {missing}", seconds=seconds
+        )
+        return Outcome(task.name, task.expected, verdict)
     except (Exception, SystemExit) as problem:
         return _error(task.evidence, task.name, task, problem, perf_counter() - begin)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import inspect
 import itertools
 import json
 import sys
@@ -85,7 +86,9 @@ def sweep(
             mapping of numbers, texts, lists, mappings and NumPy arrays. A function at the top of a
             module, so that other processes can import it.
         parameters: of each run; `grid` makes them.
-        folder: where finished runs are kept, for this experiment and seed alone.
+        folder: where finished runs are kept, for this experiment and seed alone. An experiment
+            whose own source has changed needs another folder; what it calls is not looked into, so
+            take another one after changes there, too.
         seed: root of the tree of seeds, a whole number.
         repeats: runs of each set of parameters, with a seed each.
         jobs: processes; -1 for one a core.
@@ -96,7 +99,7 @@ def sweep(
 
     Raises:
         InputError: parameters that are no JSON, or twice the same; a folder that belongs to another
-            experiment or seed, or at which another sweep is at work.
+            experiment, code or seed, or at which another sweep is at work.
         RunFailed: a run raised, or returned what cannot be kept. Others that are done are kept.
     """
     root = whole_number("seed", seed, 0)
@@ -200,7 +203,8 @@ def _claim(folder: Path, experiment: Experiment, seed: int) -> None:
     """Write down whose folder this is, or see that it is ours."""
     # A partial and an instance have no name of their own: their type's does.
     named = experiment if hasattr(experiment, "__qualname__") else type(experiment)
-    ours = {"experiment": f"{named.__module__}.{named.__qualname__}", "seed": seed}
+    name = f"{named.__module__}.{named.__qualname__}"
+    ours = {"experiment": name, "seed": seed, "code": _code(named)}
     path = folder / "sweep.json"
     if not path.exists():
         text = json.dumps(ours, indent=1) + "\n"
@@ -210,9 +214,23 @@ def _claim(folder: Path, experiment: Experiment, seed: int) -> None:
     if theirs != ours:
         raise InputError(
             f"folder: {folder} holds runs of {theirs.get('experiment')} with seed "
-            f"{theirs.get('seed')}, not of {ours['experiment']} with seed {seed}; "
-            "give another folder"
+            f"{theirs.get('seed')}, not of {ours['experiment']} with seed {seed}"
+            + (
+                ", as it stands now: its code has changed"
+                if {**theirs, "code": ours["code"]} == ours
+                else ""
+            )
+            + "; give another folder"
         )
+
+
+def _code(named: object) -> str:
+    """A digest of the experiment's own source; what it calls is not looked into."""
+    try:
+        source = inspect.getsource(cast(Any, named))
+    except (OSError, TypeError):  # typed at a prompt, or not written in Python
+        return ""
+    return hashlib.sha256(source.encode()).hexdigest()[:32]
 
 
 def _read(path: Path) -> dict[str, Any]:

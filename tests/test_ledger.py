@@ -183,6 +183,28 @@ claim = Claim(id="S2", title="stops", source="test", simulation=(Experiment(stop
     assert [claim["id"] for claim in saved["claims"]] == ["P1"]
 
 
+def test_a_missing_extra_leaves_the_claim_open(tmp_path):
+    """Nothing is wrong with the claim, and nothing is refuted: exit code 3, and a line that helps."""
+    script = """
+import nonmixing as nm
+from nonmixing.claim import Claim, Experiment
+from nonmixing.errors import MissingExtra
+
+
+def training(quick):
+    raise MissingExtra('train: needs torch; pip install "nonmixing[train]"')
+
+
+claim = Claim(id="X1", title="t", source="s", training=(Experiment(training, name="net"),))
+"""
+    (tmp_path / "X1.py").write_text(script)
+    result = ledger.run([tmp_path / "X1.py"])
+    (outcome,) = result.claims[0].outcomes
+    assert outcome.verdict.verdict == "inconclusive"
+    assert outcome.verdict.scope.startswith("not run: train: needs torch")
+    assert result.exit_code == 3
+
+
 def test_a_file_that_cannot_be_written(proofs, tmp_path):
     result = ledger.run(ledger.find(proofs("P1")))
     with pytest.raises(InputError, match="cannot be written"):

@@ -107,8 +107,9 @@ def test_constraints_pin_what_the_project_asks_for():
     assert names - {"nonmixing"} <= pinned
 
 
-def test_readme_examples_run(tmp_path):
+def test_readme_examples_run(tmp_path, monkeypatch):
     """The README's Python blocks run as they stand, and its terminal session says what it shows."""
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import signal
 import subprocess
@@ -178,6 +179,23 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message) as caught:
             sweep(arguments.pop("experiment"), arguments.pop("parameters"), **arguments)
         assert "\n" not in str(caught.value)
+
+
+def test_a_changed_experiment_needs_another_folder(tmp_path: Path) -> None:
+    """Results of code that is no longer there must not come back as those of the new one."""
+    script = tmp_path / "changing.py"
+    found: list[Any] = []
+    for factor in (1, 100):
+        script.write_text(f"def run(a, seed):\n    return {{'x': {factor} * a}}\n")
+        names: dict[str, Any] = {"__name__": "changing"}
+        linecache.clearcache()
+        exec(compile(script.read_text(), str(script), "exec"), names)
+        try:
+            found.append(sweep(names["run"], [{"a": 1}], folder=tmp_path / "s", seed=0)[0].result)
+        except InputError as error:
+            found.append(str(error))
+    assert found[0] == {"x": 1}
+    assert "its code has changed; give another folder" in found[1]
 
 
 def test_results_that_are_no_data_are_refused(tmp_path: Path) -> None:

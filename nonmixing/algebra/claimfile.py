@@ -155,7 +155,11 @@ def document_of(text: str, where: str) -> TomlTable:
 def _table(document: TomlTable, name: str, where: str) -> TomlTable:
     value = document.get(name, {})
     if not isinstance(value, dict):
-        raise ClaimFileError(f"{where}: [{name}] must be a table, got {type(value).__name__}")
+        example = {"scalars": "eta = {}", "functions": "phi = {}"}.get(name, "")
+        shown = f", with lines such as {example}" if example else ""
+        raise ClaimFileError(
+            f"{where}: [{name}] must be a table{shown}; got {type(value).__name__}"
+        )
     return cast(TomlTable, value)
 
 

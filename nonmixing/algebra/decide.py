@@ -198,8 +198,7 @@ class _Work:
             # Expanding may be long, and in vain; a false claim of this kind is refuted before that.
             found = find_counterexample(self.statement, self.names, SMALL_SIZE, self.clock.tick)
             if found is not None:
-                written = f"{self.statement.left_text} - ({self.statement.right_text})"
-                return "refuted", _already(found), written, found, ""
+                return "refuted", _already(found), self._as_written(), found, ""
         try:
             cells = self._reduced(Expander(self.statement.setting, self.table))
         except TooLarge as error:
@@ -212,7 +211,7 @@ class _Work:
             return "undecided", "", "", None, reason
         except NeedsExpansion:
             # Only taken apart, or only as numbers, do these dimensions make sense together.
-            self.difference = f"{self.statement.left_text} - ({self.statement.right_text})"
+            self.difference = self._as_written()
             return self._by_sizes(LARGEST_SIZE)
         left = [cell for cell in cells if not self._is_zero(cell[1])]
         if not left:
@@ -458,7 +457,13 @@ class _Work:
         rows, cols = self.statement.shape
         if len(polys) == 1 and isinstance(rows, int | str) and isinstance(cols, int | str):
             return in_short(polys[0], self.statement.setting, self.table, rows, cols)
-        return f"{self.statement.left_text} - ({self.statement.right_text})"
+        return self._as_written()
+
+    def _as_written(self) -> str:
+        """The difference of the sides as they stand."""
+        left, right = self.statement.left_text, self.statement.right_text
+        sums = self.statement.right.op in ("add", "scale", "number")
+        return f"{left} - ({right})" if sums else f"{left} - {right}"
 
     # --- words ------------------------------------------------------------------------------------
 

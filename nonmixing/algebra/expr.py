@@ -216,7 +216,7 @@ def matmul(left: Expr, right: Expr) -> Expr:
     """Matrix product."""
     if not same_size(left.cols, right.rows):
         raise ShapeError(
-            f"cannot multiply {spell(left)} @ {spell(right)}: "
+            f"cannot multiply {spell(left)} by {spell(right)}: "
             f"the inner dimensions are {left.cols} and {right.rows}"
         )
     return node("matmul", (left, right), rows=left.rows, cols=right.cols)

@@ -310,6 +310,8 @@ class _Reader:
                 return ex.multiply(ex.reciprocal(self.read(link.right)), left)
             case ast.Pow():
                 return ex.power(left, self._exponent(link.right))
+            case ast.BitXor():
+                self.fail("^ is not in the language: write X.T for a transpose, ** for a power")
             case op:
                 self.fail(
                     f"the operator {type(op).__name__} is not in the language "

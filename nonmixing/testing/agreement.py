@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from textwrap import indent
 from typing import cast
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from nonmixing.dynamics.trajectory import Trajectory
 from nonmixing.errors import InputError, ShapeError
-from nonmixing.testing.failure import MARGIN
+from nonmixing.testing.failure import refusing_at_the_call
 
 Array = NDArray[np.float64]
 
@@ -40,6 +39,7 @@ class Agreement:
     nulls: Mapping[str, float]
 
 
+@refusing_at_the_call
 def assert_agree(
     a: Trajectory, b: Trajectory, *, tolerance: float = 1e-6, nulls: bool = True
 ) -> Agreement:
@@ -160,7 +160,7 @@ def _apart(a: Trajectory, b: Trajectory, left: Array, right: Array, result: Agre
         f"right = np.array({right[corner].tolist()})",
         "print(left - right)",
     ]
-    return "\n".join([*lines, indent("\n".join(code), MARGIN)])
+    return "\n".join([*lines, *code])
 
 
 def _around(index: int, size: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from nonmixing.algebra.printing import to_text
 from nonmixing.algebra.text import same_shape
 from nonmixing.claim import proof
 from nonmixing.errors import InputError
-from nonmixing.testing.failure import explain, verdict_line
+from nonmixing.testing.failure import explain, refusing_at_the_call, verdict_line
 from nonmixing.testing.paste import without_derivatives
 from nonmixing.verdict import Verdict
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # SymPy's expressions carry no usable types; `Any` stands for one of them below.
 
 
+@refusing_at_the_call
 def assert_proved(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> Verdict:
     """Assert that two SymPy expressions are equal, for all dimensions.
 
@@ -44,6 +45,7 @@ def assert_proved(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> Ve
     return _expected("proved", statement, verdict)
 
 
+@refusing_at_the_call
 def assert_refuted(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> Counterexample:
     """Assert that two SymPy expressions are not equal for all dimensions and values.
 
@@ -68,6 +70,7 @@ def assert_refuted(lhs: Any, rhs: Any = None, assuming: Sequence[Any] = ()) -> C
     return found
 
 
+@refusing_at_the_call
 def assert_gradient(
     loss: Any, variable: Any, expected: Any, assuming: Sequence[Any] = ()
 ) -> Verdict:
@@ -115,6 +118,7 @@ def assert_gradient(
     return _expected("proved", statement, verdict, notes)
 
 
+@refusing_at_the_call
 def assert_conserved(flow: GradientFlow, expr: Any) -> Decision:
     """Assert that an expression is constant along a gradient flow, for all dimensions.
 

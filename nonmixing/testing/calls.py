@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal, cast
 
@@ -63,6 +64,32 @@ class Argument:
 
     value: Rows | int | Fraction
     form: Literal["size", "number", "matrix", "flat"]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What the numbers of a result are, and the error granted to them.
+
+    The error is relative to the largest entry of the formula's value, or to 1 if that is larger. It
+    is the square root of the type's eps: half of the digits must agree.
+    """
+
+    name: str
+    tolerance: float
+
+    @classmethod
+    def of(cls, result: NDArray[Any]) -> Precision:
+        """That of an array as `Route.read` returns it: objects are exact numbers."""
+        if result.dtype.kind == "O":
+            return EXACT
+        return cls(result.dtype.name, float(np.sqrt(np.finfo(result.dtype).eps)))
+
+    def __str__(self) -> str:
+        """After `in`: float32, to 3.5e-04."""
+        return f"{self.name}, to {self.tolerance:.1e}"
+
+
+EXACT = Precision("exact numbers", 0.0)
 
 
 @dataclass(frozen=True)
@@ -147,7 +174,9 @@ def called(
         Unable: it cannot be run on such entries.
         InputChanged, WrongShape, WrongResult, NotFinite, NotDeterministic: what it must not do.
     """
-    first, second = (_once(function, name, route, arguments, shapes, where) for _ in range(2))
+    __tracebackhide__ = True
+    call = partial(_once, function, name, route, arguments, shapes, where)
+    first, second = call(), call()
     for one, other in zip(first, second, strict=True):
         if not same(one, other, route):
             raise NotDeterministic(
@@ -161,13 +190,8 @@ def same(one: NDArray[Any], other: NDArray[Any], route: Route) -> bool:
     """Whether two results are equal; for floats up to the tolerance of their precision."""
     if route.is_exact:
         return bool(np.all(one == other))
-    limit = tolerance(one) * max(1.0, float(np.abs(other).max(initial=0.0)))
+    limit = Precision.of(one).tolerance * max(1.0, float(np.abs(other).max(initial=0.0)))
     return bool(np.all(np.abs(one - other) <= limit))
-
-
-def tolerance(result: NDArray[Any]) -> float:
-    """The square root of the precision: of a relative error, half the digits are granted."""
-    return float(np.sqrt(np.finfo(result.dtype).eps))
 
 
 def _once(
@@ -178,6 +202,7 @@ def _once(
     shapes: Sequence[tuple[int, ...]],
     where: str,
 ) -> list[NDArray[Any]]:
+    __tracebackhide__ = True
     given, kept = ([route.argument(argument) for argument in arguments] for _ in range(2))
     try:
         result = function(*given)

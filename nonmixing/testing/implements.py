@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from textwrap import indent
 from typing import Any, cast
 
 import numpy as np
@@ -23,9 +22,11 @@ from nonmixing.algebra.sampling import feasible, sample
 from nonmixing.algebra.setting import Names, names_of
 from nonmixing.errors import InputError, NonmixingError
 from nonmixing.testing.calls import (
+    EXACT,
     UNABLE,
     Argument,
     ArraysName,
+    Precision,
     Route,
     RouteName,
     Rows,
@@ -33,9 +34,8 @@ from nonmixing.testing.calls import (
     called,
     routes,
     same,
-    tolerance,
 )
-from nonmixing.testing.failure import MARGIN
+from nonmixing.testing.failure import refusing_at_the_call
 from nonmixing.testing.paste import (
     expression,
     matrix,
@@ -69,16 +69,21 @@ class Implementation:
     """How a function was found to compute a formula.
 
     Attributes:
-        route: `prime field` or `fractions`, where nothing was rounded; else `float64`.
+        route: `prime field` or `fractions`, where nothing was rounded; else `float64`, which is
+            what the function was given.
         arrays: the library whose arrays it was given, `numpy` or `torch`.
         sizes: at which it was tried.
-        tolerance: the relative error granted; 0 on the exact routes.
+        precision: of what came back, `float64`, `float32`, ... (the lowest of several results);
+            `exact numbers` on the exact routes.
+        tolerance: the error granted to that precision, relative to the largest entry of the
+            formula's value, or to 1 if that is larger; 0 on the exact routes.
         because: why no more telling route was taken; else "".
     """
 
     route: RouteName
     arrays: ArraysName
     sizes: tuple[Mapping[str, int], ...]
+    precision: str
     tolerance: float
     because: str = ""
 
@@ -88,12 +93,13 @@ class Implementation:
         how = {
             "prime field": "exactly, modulo 2^61 - 1",
             "fractions": "exactly, in fractions",
-            "float64": f"in float64, to {self.tolerance:.1e}",
+            "float64": f"in {Precision(self.precision, self.tolerance)}",
         }[self.route]
         reason = f" ({self.because})" if self.because else ""
         return f"agrees {how}, on {self.arrays} arrays at {sizes}{reason}"
 
 
+@refusing_at_the_call
 def assert_implements(
     function: Callable[..., Any],
     expr: Any,
@@ -112,7 +118,8 @@ def assert_implements(
     allows that (sums, products, transposes, division; a polynomial of degree d that is wrong passes
     with probability about d / 2^61), on arrays of fractions where it compares numbers too, and on
     float64 arrays where neither is possible, as for torch. What comes back is held against the
-    formula's value in exact arithmetic.
+    formula's value in exact arithmetic. Half of the digits of its own precision must agree: to
+    1.5e-8 for float64, to 3.5e-4 for float32.
 
     Args:
         function: takes arrays (n x 1 and 1 x n matrices too have two axes; a SymPy `Symbol` is a
@@ -125,7 +132,7 @@ def assert_implements(
         assuming: predicates of the arguments, such as `Q.symmetric(X)`.
         flat: whether columns (n x 1) are passed and returned with one axis.
         arrays: `numpy` or `torch`; by default NumPy's, then torch's if torch has been imported.
-        exactly: whether a float64 comparison is not enough.
+        exactly: whether a comparison of floats is not enough.
         seed: of the random entries.
 
     Returns:
@@ -159,12 +166,15 @@ def assert_implements(
         if isinstance(tried, _Difference):
             raise AssertionError(_explain(task, route, _smaller(task, route, tried, seed)))
         because = reasons[0] if reasons else ""
+        found = tried.precision
         if exactly and not route.is_exact:
             raise AssertionError(
-                f"{task.name} agrees in float64 only; it cannot be run on exact numbers: {because}"
+                f"{task.name} agrees in {found.name} only; it cannot be run on exact numbers: "
+                f"{because}"
             )
-        limit = 0.0 if route.is_exact else tried.tolerance
-        return Implementation(route.name, route.arrays, tried.sizes, limit, because)
+        return Implementation(
+            route.name, route.arrays, tried.sizes, found.name, found.tolerance, because
+        )
     raise InputError(f"{task.name}: it can be run on no kind of array: {'; '.join(reasons)}")
 
 
@@ -321,7 +331,7 @@ def _order(
 @dataclass(frozen=True)
 class _Tried:
     sizes: tuple[Mapping[str, int], ...]
-    tolerance: float
+    precision: Precision
 
 
 @dataclass(frozen=True)
@@ -333,12 +343,14 @@ class _Difference:
     place: int
     got: Rows
     expected: Rows
+    precision: Precision
 
 
 def _tried(task: _Task, route: Route, rng: random.Random) -> _Tried | _Difference:
     """The function at several sizes: unequal ones, others, and all 1."""
+    __tracebackhide__ = True
     done: list[Mapping[str, int]] = []
-    worst = 0.0
+    lowest = EXACT
     for sizes in _several_sizes(task, rng):
         values = _values(task, sizes, route, rng)
         if values is None:
@@ -346,11 +358,11 @@ def _tried(task: _Task, route: Route, rng: random.Random) -> _Tried | _Differenc
         outcome = _compared(task, route, sizes, values)
         if isinstance(outcome, _Difference):
             return outcome
-        worst = max(worst, outcome)
+        lowest = _lower(lowest, outcome)
         done.append(sizes)
     if not done:
         raise InputError(f"{task.name}: the expression was defined at none of the values tried")
-    return _Tried(tuple(done), worst)
+    return _Tried(tuple(done), lowest)
 
 
 def _several_sizes(task: _Task, rng: random.Random) -> Iterator[dict[str, int]]:
@@ -393,20 +405,25 @@ def _divided(task: _Task, name: str, rows: Rows) -> Rows:
 
 def _compared(
     task: _Task, route: Route, sizes: Mapping[str, int], values: Mapping[str, Rows]
-) -> float | _Difference:
-    """The tolerance used, or the first difference."""
+) -> Precision | _Difference:
+    """The lowest precision of the results, or the first difference."""
+    __tracebackhide__ = True
     shapes, where = task.shapes(sizes), _sizes_line(sizes)
     expected = task.expected(sizes, values, route.prime)
     got = called(task.function, task.name, route, task.passed(sizes, values), shapes, where)
-    granted = 0.0
+    lowest = EXACT
     for place, (array, rows) in enumerate(zip(got, expected, strict=True)):
         kind: Any = object if route.is_exact else np.float64
         wanted: NDArray[Any] = np.array(rows, dtype=kind).reshape(array.shape)
         if not same(array, wanted, route):
             found = array.reshape(len(rows), len(rows[0])).tolist()
-            return _Difference(sizes, values, place, found, rows)
-        granted = granted if route.is_exact else max(granted, tolerance(array))
-    return granted
+            return _Difference(sizes, values, place, found, rows, Precision.of(array))
+        lowest = _lower(lowest, Precision.of(array))
+    return lowest
+
+
+def _lower(one: Precision, other: Precision) -> Precision:
+    return max(one, other, key=lambda precision: precision.tolerance)
 
 
 # --- small counterexamples ------------------------------------------------------------------------
@@ -477,7 +494,7 @@ def _shrunk(task: _Task, route: Route, found: _Difference) -> _Difference:
 def _explain(task: _Task, route: Route, found: _Difference) -> str:
     call = f"{task.name}({', '.join(task.arguments)})"
     call += f"[{found.place}]" if len(task.results) > 1 else ""
-    how = "in float64" if not route.is_exact else "exactly"
+    how = "exactly" if route.is_exact else f"in {found.precision}"
     gap = [
         [x - y for x, y in zip(row, other, strict=True)]
         for row, other in zip(found.got, found.expected, strict=True)
@@ -493,7 +510,7 @@ def _explain(task: _Task, route: Route, found: _Difference) -> str:
     if formula is not None and to_text(formula) != task.texts[found.place]:
         lines.append(f"  right, again  {to_text(formula)}")
     lines += ["", f"The counterexample, where {task.name} is defined, to be pasted:", ""]
-    return "\n".join([*lines, indent(_program(task, route, found, formula), MARGIN)])
+    return "\n".join([*lines, _program(task, route, found, formula)])
 
 
 def _program(task: _Task, route: Route, found: _Difference, formula: Expr | None) -> str:

@@ -75,7 +75,7 @@ def refused(text: str) -> str:
         ("X % 2", "Mod"),
         ("X << 1", "LShift"),
         ("X | X", "BitOr"),
-        ("X ^ 2", "BitXor"),
+        ("X ^ 2", "write X.T"),
         ("X; X", "X; X"),
         ("X = X", "X = X"),
         ("import os", "import os"),
