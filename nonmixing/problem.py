@@ -7,10 +7,11 @@ constant, where the target is the cross-moment of outputs and inputs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
-from typing import Final, TypeAlias
+from numbers import Real
+from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,8 @@ WHITENED_TOLERANCE: Final = 1e-8
 """What still counts as whitened, and the relative size below which a direction of the inputs counts
 as absent: the square root of float64's resolution. In a second moment, which is a square, anything
 smaller is lost in rounding."""
+
+Kind = TypeVar("Kind")
 
 SYMMETRIC_TOLERANCE: Final = 1e-12
 """How far a tied model's target may be from its transpose, relative to its largest entry: rounding
@@ -81,13 +84,20 @@ class BilinearProblem:
 
     Attributes:
         target: Shape (m, n). It may come as an array; as factors (P (m, k), s (k,), R (n, k)), a
-            tuple, the target being P diag(s) Rᵀ; or, with `rank`, as a SciPy `LinearOperator`.
+            tuple, the target being P diag(s) Rᵀ, so that of `P, s, vh = numpy.linalg.svd(target,
+            full_matrices=False)` it is (P, s, vh.T); or, with `rank`, as a SciPy `LinearOperator`.
             Other than an array, it is multiplied out only if this attribute is read.
         samples: The data behind the target, where there are any: what a network is trained on.
         rank: The rank of a target that is a `LinearOperator`.
         decay: The weight decay λ, at least 0: the loss has (λ/2)‖X‖²_F more for each variable X.
         rates: The learning rates of the variables, in order, positive: X' = −η_X ∂L/∂X.
         parameterisation: What the variables are, and the loss; `absorbed()` by default.
+
+    Raises:
+        InputError: A target that is not finite real numbers, a decay that is not a number of at
+            least 0, rates that are not one positive number for each variable, a parameterisation or
+            samples that are none.
+        ShapeError: Shapes that do not fit each other.
     """
 
     target: _TargetField = _TargetField()
@@ -103,12 +113,15 @@ class BilinearProblem:
         vars(self)["_held"] = held
         if isinstance(held, np.ndarray):
             vars(self)["_dense"] = held
-        object.__setattr__(self, "decay", _decay(self.decay))
+        decay = real_number("decay", self.decay, "a real number of at least 0", lambda x: x >= 0)
+        object.__setattr__(self, "decay", decay)
+        _expect("parameterisation", self.parameterisation, Parameterisation, _PARAMETERISATIONS)
         object.__setattr__(self, "rates", _rates(self.rates, self.parameterisation))
         self.parameterisation.check_target(self.shape)
         if "T" in self.parameterisation.symmetric:
             _check_symmetric(held)
         if self.samples is not None:
+            _expect("samples", self.samples, Samples, "Samples(inputs, outputs) is expected")
             expected = (self.samples.outputs.shape[1], self.samples.inputs.shape[1])
             if self.shape != expected:
                 raise ShapeError(
@@ -130,16 +143,19 @@ class BilinearProblem:
             tolerance: The largest entry of |XᵀX/N − I| that is taken as whitened.
 
         Raises:
-            InputError: The inputs are not whitened.
+            InputError: The inputs are not whitened, or the tolerance is not a number of at least 0.
             ShapeError: Inputs and outputs do not pair up.
         """
+        largest = real_number(
+            "tolerance", tolerance, "a finite number of at least 0", lambda x: x >= 0
+        )
         samples = Samples(real_array("inputs", inputs, 2), real_array("outputs", outputs, 2))
         second_moment = samples.inputs.T @ samples.inputs / len(samples)
         deviation = float(np.abs(second_moment - np.eye(len(second_moment))).max())
-        if deviation > tolerance:
+        if deviation > largest:
             raise InputError(
                 "inputs: not whitened, an entry of XᵀX/N differs from the identity by "
-                f"{deviation:.3g} (at most {tolerance:.3g} is expected); pass whiten(inputs).data"
+                f"{deviation:.3g} (at most {largest:.3g} is expected); pass whiten(inputs).data"
             )
         return cls(samples.outputs.T @ samples.inputs / len(samples), samples)
 
@@ -173,10 +189,10 @@ class BilinearProblem:
                 from the variables' names to arrays in any case. A column may have one axis.
 
         Raises:
-            InputError: Not finite real numbers, a name that is missing or unknown.
+            InputError: No state, not finite real numbers, a name that is missing or unknown.
             ShapeError: Shapes that do not fit each other or the target.
         """
-        model = self.parameterisation
+        model, state = self.parameterisation, checked_state(self, state)
         if isinstance(state, Factors):
             state.check(self)
             found = dict(zip(model.variables, (state.U, state.V), strict=True))
@@ -241,7 +257,7 @@ class Factors:
             ShapeError: U must have the target's m rows, V its n.
             InputError: The problem's variables are not two such factors.
         """
-        model = problem.parameterisation
+        model = checked_problem(problem).parameterisation
         if [shape[1] for shape in model.variables.values()] != ["r", "r"]:
             raise InputError(
                 f"start: got Factors; a mapping with {', '.join(model.variables)} is expected for "
@@ -257,6 +273,43 @@ class Factors:
 
 State: TypeAlias = Factors | Mapping[str, Array]
 """What moves: `Factors`, or the variables of a parameterisation by name."""
+
+Start: TypeAlias = Factors | Any
+"""A state made for a problem: `Factors` where its variables are U and V, else a mapping. Which of
+the two the types cannot tell; `problem.variables(start)` gives the arrays by name in any case."""
+
+
+def is_state(value: object) -> bool:
+    """Whether it is a state, whatever of: `Factors` or a mapping."""
+    return isinstance(value, Factors | Mapping)
+
+
+def checked_state(problem: BilinearProblem, value: object) -> State:
+    """The value, if it is a state; its arrays are not looked at.
+
+    Raises:
+        InputError: Neither `Factors` nor a mapping, two bare arrays for one.
+    """
+    if is_state(value):
+        return cast("State", value)
+    model = problem.parameterisation
+    wanted = (
+        "nm.Factors(U, V)"
+        if model.two_factors
+        else f"a mapping with {', '.join(model.variables)}, as {model.name} needs"
+    )
+    raise InputError(f"start: got {described(value)}; pass {wanted}")
+
+
+def checked_problem(value: object) -> BilinearProblem:
+    """The value, if it is a problem.
+
+    Raises:
+        InputError: It is not, a bare target for one.
+    """
+    return _expect(
+        "problem", value, BilinearProblem, "a problem is expected, pass nm.BilinearProblem(target)"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,10 +341,9 @@ def whiten(inputs: ArrayLike, tolerance: float = WHITENED_TOLERANCE) -> Whitenin
         InputError: The inputs are all zero, or the tolerance is not in (0, 1).
     """
     matrix = real_array("inputs", inputs, 2)
-    if not 0 < tolerance < 1:
-        raise InputError(f"tolerance: got {tolerance}; a fraction between 0 and 1 is expected")
+    least = real_number("tolerance", tolerance, "a fraction between 0 and 1", lambda x: 0 < x < 1)
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    support = values > tolerance * values[0]
+    support = values > least * values[0]
     if not support.any():
         raise InputError("inputs: all entries are zero; there is no direction to whiten")
     basis = right[support].T
@@ -311,22 +363,33 @@ def aligned(
     *,
     width: int | None = None,
     seed: int | None = None,
-) -> Factors:
+) -> Start:
     """An aligned start: U = P diag(a) Oᵀ, V = R diag(b) Oᵀ, with the target's singular vectors.
 
     Each mode is on a direction of its own, and its strength is c_i = a_i b_i [Saxe et al. 2014].
+    Of an adapter, B = U and A = Vᵀ, they are the singular vectors of target − Q₀; of two layers,
+    W2 = U and W1 = Vᵀ.
 
     Args:
         problem: The problem, with k = min(m, n) modes.
         a: Shape (k,), or one number for all modes (for the first `width`, where that is below k).
-        b: As `a`; equal to it by default, which makes the start balanced.
+        b: As `a`; equal to it by default, which makes the start balanced where the two learning
+            rates are equal.
         width: r, the number of columns; k by default. Below k at most r modes can be nonzero.
         seed: For a random O (r, ·) with orthonormal columns; those of the identity by default.
 
+    Returns:
+        `Factors`; a mapping where the variables are not U and V.
+
     Raises:
+        InputError: Numbers that are not, or variables that are not two factors.
         ShapeError: a or b of another length, or more modes than columns.
     """
-    k = len(problem.svd.s)
+    names = _factor_names(problem, "aligned")
+    offset = problem.parameterisation.offset
+    base = problem.parameterisation.values.get(offset)
+    svd = problem.svd if base is None else singular_factors(problem.target - base)
+    k = len(svd.s)
     r = checked_width(k if width is None else width)
     left = _strengths("a", a, k, r)
     right = left if b is None else _strengths("b", b, k, r)
@@ -337,50 +400,139 @@ def aligned(
         )
     columns = np.eye(r) if seed is None else orthonormal(r, r, random_stream(seed))
     frame = columns[:, : len(active)].T
-    return Factors(
-        (problem.svd.P[:, active] * left[active]) @ frame,
-        (problem.svd.R[:, active] * right[active]) @ frame,
+    return _named(
+        problem,
+        names,
+        (svd.P[:, active] * left[active]) @ frame,
+        (svd.R[:, active] * right[active]) @ frame,
     )
 
 
-def gaussian(problem: BilinearProblem, *, scale: float, width: int, seed: int) -> Factors:
-    """A start with independent Gaussian entries, of standard deviation `scale`.
+@overload
+def gaussian(problem: BilinearProblem, *, scale: float, width: int, seed: int) -> Start: ...
+
+
+@overload
+def gaussian(
+    problem: BilinearProblem, *, scale: float, width: Sequence[int], seed: int
+) -> Mapping[str, Array]: ...
+
+
+def gaussian(
+    problem: BilinearProblem, *, scale: float, width: int | Sequence[int], seed: int
+) -> Start:
+    """A start of any parameterisation with independent Gaussian entries.
+
+    Args:
+        problem: The problem, target (m, n).
+        scale: The standard deviation of every entry, of gates too.
+        width: r, the number of columns of U and V; of layers the size of every inner space, or a
+            sequence of N − 1 sizes for N layers, in order from the input on.
+        seed: For the entries, which are drawn in the order of the variables.
+
+    Returns:
+        `Factors`; a mapping from the variables' names to arrays where they are not U and V.
 
     Raises:
         InputError: A scale that is not positive and finite, or a width below 1.
+        ShapeError: Another number of widths, or another width than that of fixed gates.
     """
-    m, n = problem.shape
-    r = checked_width(width)
-    if not (np.isfinite(scale) and scale > 0):
-        raise InputError(f"scale: got {scale}; a positive finite number is expected")
+    model = checked_problem(problem).parameterisation
+    sizes = _sizes(problem, width)
+    deviation = real_number("scale", scale, "a positive finite number", lambda x: x > 0)
     generator = random_stream(seed)
-    return Factors(
-        scale * generator.standard_normal((m, r)), scale * generator.standard_normal((n, r))
+    return problem.state(
+        {
+            name: deviation * generator.standard_normal((sizes[rows], sizes[columns]))
+            for name, (rows, columns) in model.variables.items()
+        }
     )
 
 
-def balanced(problem: BilinearProblem, *, scale: float, width: int, seed: int) -> Factors:
-    """A random start with UᵀU = VᵀV to rounding, aligned with nothing.
+def balanced(problem: BilinearProblem, *, scale: float, width: int, seed: int) -> Start:
+    """A random start with UᵀU/η_U = VᵀV/η_V to rounding, aligned with nothing.
 
-    Its operator U Vᵀ is the one of `gaussian` with the same arguments; the two factors share it
-    evenly, U = A diag(√d) Oᵀ and V = B diag(√d) Oᵀ where A diag(d) Bᵀ is that operator's singular
-    value decomposition and O a random matrix with orthonormal columns.
+    Where the learning rates η of the two are equal that is UᵀU = VᵀV. Its product U Vᵀ is the one
+    of `gaussian` with the same arguments; the two factors share it, U = A diag(√d) Oᵀ and
+    V = B diag(√d) Oᵀ at equal rates, where A diag(d) Bᵀ is that product's singular value
+    decomposition and O a random matrix with orthonormal columns. Of an adapter U and V are B and
+    Aᵀ, of two layers W2 and W1ᵀ.
+
+    Returns:
+        `Factors`; a mapping where the variables are not U and V.
 
     Raises:
-        InputError: A scale that is not positive and finite, or a width below 1.
+        InputError: A scale that is not positive and finite, a width below 1, or variables that are
+            not two factors.
     """
-    uneven = gaussian(problem, scale=scale, width=width, seed=seed)
-    rank = min(*problem.shape, uneven.width)
+    names = _factor_names(problem, "balanced")
+    drawn = problem.variables(
+        gaussian(problem, scale=scale, width=checked_width(width), seed=seed)
+    )
+    transposed = problem.parameterisation.right.endswith(".T")
+    U, V = drawn[names[0]], drawn[names[1]].T if transposed else drawn[names[1]]
+    rank = min(*problem.shape, U.shape[1])
     # The operator (m, n) is never formed: its singular vectors lie in the factors' columns.
-    left, core = np.linalg.qr(uneven.U)
-    right, other = np.linalg.qr(uneven.V)
+    left, core = np.linalg.qr(U)
+    right, other = np.linalg.qr(V)
     inner, values, outer = np.linalg.svd(core @ other.T)
     bases = left @ inner[:, :rank], right @ outer[:rank].T
     signs = leading_signs(bases[0])
     # A stream of its own: the columns must not depend on the entries drawn above.
-    frame = orthonormal(uneven.width, rank, random_stream(seed, 1))
+    frame = orthonormal(U.shape[1], rank, random_stream(seed, 1))
     half = np.sqrt(values[:rank]) * signs
-    return Factors((bases[0] * half) @ frame.T, (bases[1] * half) @ frame.T)
+    rates = dict(zip(problem.parameterisation.variables, problem.rates, strict=True))
+    share = (rates[names[0]] / rates[names[1]]) ** 0.25
+    return _named(
+        problem,
+        names,
+        (bases[0] * (half * share)) @ frame.T,
+        (bases[1] * (half / share)) @ frame.T,
+    )
+
+
+def _factor_names(problem: BilinearProblem, kind: str) -> tuple[str, str]:
+    """The variables that are the two factors, left and right."""
+    model = checked_problem(problem).parameterisation
+    names = model.factor_names
+    if names is None:
+        raise InputError(
+            f"problem: {kind} starts are those of two factors, and {model.name} has the variables "
+            f"{', '.join(model.variables)}; pass gaussian(problem, ...) or a mapping of your own"
+        )
+    return names
+
+
+def _named(problem: BilinearProblem, names: tuple[str, str], U: Array, V: Array) -> Start:
+    """Two factors under the problem's names for them."""
+    model = problem.parameterisation
+    if model.two_factors:
+        return Factors(U, V)
+    arrays = {names[0]: U, names[1]: V.T if model.right.endswith(".T") else V}
+    return problem.state(arrays)
+
+
+def _sizes(problem: BilinearProblem, width: int | Sequence[int]) -> dict[str, int]:
+    """The dimension of each symbol in the variables' shapes."""
+    model = problem.parameterisation
+    outer = {"1": 1, **dict(zip(model.target_shape, problem.shape, strict=True))}
+    symbols = dict.fromkeys(symbol for shape in model.variables.values() for symbol in shape)
+    inner = [symbol for symbol in symbols if symbol not in outer]
+    if isinstance(width, Sequence | np.ndarray):
+        widths = [checked_width(size) for size in cast("Sequence[int]", width)]
+        if model.two_factors or len(widths) != len(inner):
+            sizes = f"one, or one for each of {', '.join(inner)}," if len(inner) > 1 else "one"
+            raise ShapeError(
+                f"width: got {described(width)}; {sizes} whole number is expected for {model.name}"
+            )
+    else:
+        widths = [checked_width(width)] * len(inner)
+    found = dict(zip(inner, widths, strict=True))
+    for name, shape in model.constants.items():
+        for symbol, size in zip(shape, model.values[name].shape, strict=True):
+            if found.get(symbol, size) != size:
+                raise ShapeError(f"width: got {found[symbol]}; {size} is expected beside {name}")
+    return {**outer, **found}
 
 
 def orthonormal(rows: int, columns: int, generator: np.random.Generator) -> Array:
@@ -407,26 +559,72 @@ def checked_width(width: int) -> int:
     return whole_number("width", width, 1)
 
 
-def _decay(decay: float) -> float:
-    """The weight decay, if it is a finite number of at least 0."""
-    value = float(real_array("decay", np.atleast_1d(np.asarray(decay)), 1)[0])
-    if value < 0:
-        raise InputError(f"decay: got {value:.6g}; a number of at least 0 is expected")
-    return value
+def described(value: object) -> str:
+    """What came, in a few words on one line, for the message that refuses it."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {cast('Array', value).shape}"
+    if isinstance(value, tuple | list):
+        items = cast("Sequence[object]", value)
+        kinds = {"array" if isinstance(x, np.ndarray) else type(x).__name__ for x in items}
+        noun = kinds.pop() if len(kinds) == 1 else "item"
+        count = {1: "one", 2: "two", 3: "three"}.get(len(items), str(len(items)))
+        return f"a {type(value).__name__} of {count} {noun}{'' if len(items) == 1 else 's'}"
+    if isinstance(value, str | bool | complex | None) or isinstance(value, Real):
+        return repr(value) if isinstance(value, str) else str(value)
+    if callable(value):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    return f"a value of type {type(value).__name__}"
 
 
-def _rates(rates: Sequence[float], parameterisation: Parameterisation) -> tuple[float, ...]:
+def real_number(
+    name: str, value: object, expected: str, fits: Callable[[float], bool] | None = None
+) -> float:
+    """The value as a float, if it is one finite real number.
+
+    Args:
+        name: What the caller calls it; the error message begins with it.
+        value: Anything; text, a bool and an array with axes are no numbers.
+        expected: What must come, for the message.
+        fits: Whether a finite number will do; any does by default.
+
+    Raises:
+        InputError: It is not, or does not fit.
+    """
+    scalar: object = value[()] if isinstance(value, np.ndarray) else value
+    if isinstance(scalar, Real) and not isinstance(scalar, bool):
+        try:
+            number = float(scalar)
+        except OverflowError:
+            number = np.inf
+        if np.isfinite(number) and (fits is None or fits(number)):
+            return number
+    raise InputError(f"{name}: got {described(value)}; {expected} is expected")
+
+
+_PARAMETERISATIONS: Final = (
+    "one made by a function of nonmixing.parameterisation is expected, trained_gates() or layers(3)"
+)
+
+
+def _expect(name: str, value: object, kind: type[Kind], expected: str) -> Kind:
+    """The value, if it is of this kind."""
+    if isinstance(value, kind):
+        return value
+    raise InputError(f"{name}: got {described(value)}; {expected}")
+
+
+def _rates(rates: object, parameterisation: Parameterisation) -> tuple[float, ...]:
     """The learning rates, one a variable, if they are positive and finite; 1 by default."""
-    names = tuple(parameterisation.variables)
-    if not len(rates):
-        return (1.0,) * len(names)
-    values = real_array("rates", rates, 1)
-    if len(values) != len(names) or not (values > 0).all():
-        raise InputError(
-            f"rates: got {tuple(values.tolist())}; positive numbers are expected, one for each of "
-            f"{', '.join(names)}"
-        )
-    return tuple(values.tolist())
+    names = ", ".join(parameterisation.variables)
+    expected = f"positive finite numbers are expected, one for each of {names}"
+    if not isinstance(rates, Sequence | np.ndarray) or isinstance(rates, str):
+        raise InputError(f"rates: got {described(rates)}; {expected}")
+    values = list(cast("Sequence[object]", rates)) if np.ndim(rates) == 1 else [rates]
+    if len(values) == 0:
+        return (1.0,) * len(parameterisation.variables)
+    if len(values) != len(parameterisation.variables):
+        raise InputError(f"rates: got {described(rates)}; {expected}")
+    ...
 
 
 def _two_axes(name: str, value: ArrayLike, shape: tuple[str, str]) -> Array:
@@ -454,7 +652,7 @@ def _check_symmetric(target: Array | TargetSVD) -> None:
 def _strengths(name: str, value: ArrayLike, k: int, r: int) -> Array:
     """The k mode strengths; a single number fills as many modes as there are columns for."""
     if np.ndim(value) == 0:
-        single = float(real_array(name, np.atleast_1d(np.asarray(value)), 1)[0])
+        single = real_number(name, value, f"a finite number, or one for each of the {k} modes,")
         return np.where(np.arange(k) < r, single, 0.0)
     strengths = real_array(name, value, 1)
     if len(strengths) != k:

@@ -343,7 +343,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | Fraction) or (len(value) == 1 and len(value[0]) == 1)
 
 
+LONGEST_NUMBER = 60
+"""Characters of a number that are shown in full."""
+
+
 def _show(value: Any) -> str:
     if isinstance(value, int | Fraction | str):
-        return str(value)
-    return "[" + "; ".join(", ".join(str(entry) for entry in row) for row in value) + "]"
+        text = str(value)
+        digits = f"... ({len(text.lstrip('-'))} digits)"
+        return text if len(text) <= LONGEST_NUMBER else text[: LONGEST_NUMBER // 2] + digits
+    return "[" + "; ".join(", ".join(_show(entry) for entry in row) for row in value) + "]"

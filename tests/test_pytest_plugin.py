@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from textwrap import dedent
 from time import process_time
 
 import pytest
@@ -66,6 +65,10 @@ assume = ["W.T @ W == 0"]
 def paper(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makefile(".claims.toml", paper=PAPER)
     return pytester
+
+
+LIGHT = ["-p", "no:jaxtyping", "-p", "no:hypothesispytest"]
+"""What a worker need not load."""
 
 
 def failing(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
@@ -138,14 +141,17 @@ def test_failures_are_short(pytester):
 def test_verbose_failures_have_code_to_paste(pytester, capsys):
     text = failing(pytester, "-v").stdout.str()
     _, _, rest = text.partition("The counterexample, to be pasted:\n\n")
-    code = dedent("\n".join(rest.split("\n____")[0].splitlines()))
+    code = rest.split("\n____")[0]  # as it was printed
+    assert code.startswith("import numpy as np\n")
     names: dict[str, object] = {}
+    capsys.readouterr()
     exec(compile(code, "pasted", "exec"), names)
     assert names["left"] != names["right"]
+    assert capsys.readouterr().out == f"{names['left'] - names['right']}\n"  # pyright: ignore[reportOperatorIssue]
 
 
 def test_with_xdist(pytester):
-    result = failing(pytester, "-n", "2")
+    result = failing(pytester, "-n", "2", *LIGHT)
     result.stdout.fnmatch_lines(["paper.claims.toml:28: wrong is refuted*"])
 
 
@@ -182,15 +188,25 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_mistake_is_a_collection_error_with_its_line(pytester, name):
-    text, expected = BROKEN[name]
-    pytester.makefile(".claims.toml", broken=text)
+def test_a_mistake_is_a_collection_error_with_its_line(pytester):
+    pytester.makefile(".claims.toml", **{name: text for name, (text, _) in BROKEN.items()})
     outcome = pytester.inline_run()
-    (report,) = outcome.getfailedcollections()
-    message = str(report.longrepr)
-    assert message.startswith(f"broken.claims.toml:{expected}"), message
-    assert "\n" not in message
+    reports = outcome.getfailedcollections()
+    messages = {report.nodeid.split(".")[0]: str(report.longrepr) for report in reports}
+    assert set(messages) == set(BROKEN)
+    assert len(reports) == len(BROKEN)
+    for name, (_, expected) in BROKEN.items():
+        message = messages[name]
+        assert message.startswith(f"{name}.claims.toml:{expected}"), message
+        assert "\n" not in message
+    assert outcome.ret == pytest.ExitCode.INTERRUPTED
+
+
+def test_a_mistake_in_one_file_interrupts(paper):
+    text, _ = BROKEN["duplicate"]
+    paper.makefile(".claims.toml", broken=text)
+    outcome = paper.inline_run()
+    assert [len(reports) for reports in outcome.listoutcomes()] == [0, 0, 1]
     assert outcome.ret == pytest.ExitCode.INTERRUPTED
 
 
@@ -258,7 +274,7 @@ def test_collecting_claims_loads_nothing_heavy(tmp_path):
     (tmp_path / "paper.claims.toml").write_text(PAPER)
     code = (
         "import pytest\n"
-        "options = ['-q', '-p', 'no:jaxtyping', '-p', 'no:hypothesispytest', '-p', 'no:xdist']\n"
+        f"options = ['-q', '-p', 'no:xdist', *{LIGHT}]\n"
         "assert pytest.main(options) == 0"
     )
     loaded = modules_after(code, tmp_path)

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -38,11 +37,11 @@ def message(assertion: Any, *arguments: Any, **options: Any) -> str:
 
 
 def pasted(text: str) -> dict[str, Any]:
-    """The code at the end of a message, run."""
+    """The code at the end of a message, run as it stands."""
     _, _, code = text.partition("to be pasted:\n\n")
     assert code, text
     names: dict[str, Any] = {}
-    exec(compile(dedent(code), "pasted", "exec"), names)
+    exec(compile(code, "pasted", "exec"), names)
     return names
 
 
@@ -85,6 +84,23 @@ def test_not_proved_names_its_hypotheses():
     assert "\n  assuming      A is symmetric\n  assuming      U.T*U == I\n" in text
     names = pasted(text)
     np.testing.assert_array_equal(names["U"].T @ names["U"], np.eye(len(names["left"])))
+
+
+def test_hypotheses_about_other_matrices_are_named_if_an_equation_has_them():
+    B, C = MatrixSymbol("B", n, n), MatrixSymbol("C", n, n)
+    given = [Eq(B * A, A), Q.symmetric(B), Q.symmetric(C)]
+    text = message(assert_proved, A * A, A, given)
+    assert "\n  assuming      B is symmetric\n  assuming      B*A == A\n" in text
+    assert "C is" not in text
+
+
+def test_what_sympy_simplifies_needs_no_hypothesis():
+    x = MatrixSymbol("x", n, 1)
+    assert A.I * A * x == x
+    assert assert_proved(A.I * A * x, x)
+    text = message(assert_proved, A * T.T * U, T.T * U)
+    assert "assuming" not in text
+    assert "\n  assuming      A is invertible\n" in message(assert_proved, A.I, A)
 
 
 def test_undecided_is_not_proved():

@@ -19,6 +19,15 @@ def paper(pytester):
     return pytester
 
 
+def test_the_blocks_of_the_how_to_run():
+    """A recorded run as a trajectory."""
+    text = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(block, "testing.md", "exec"), names)
+    assert "my loop" in str(getattr(names["recorded"], "source"))
+
+
 def masked(lines: list[str]) -> list[str]:
     """Lines without their numbers: another counterexample is as good."""
     return [re.sub(r"\[\[-?\d+\]\]", "[[.]]", line.rstrip()) for line in lines]
@@ -30,20 +39,19 @@ def test_the_readme_fails_then_passes(pytester):
     section = section.split("\n## ")[0]
     (test,) = re.findall(r"```py\n(.*?)```", section, flags=re.DOTALL)
     (shown,) = re.findall(r"```text\n(.*?)```", section, flags=re.DOTALL)
-    path = pytester.makepyfile(test_derivation=test)
-    result = pytester.runpytest_subprocess()
-    result.assert_outcomes(failed=1)
+    right = test.replace("+ U * U.T * E)", "- U * U.T * E)")
+    assert right != test
+    pytester.makepyfile(test_derivation=test, test_put_right=right)
+    result = pytester.runpytest_subprocess("-rA")
+    result.assert_outcomes(failed=1, passed=1)
+    assert "PASSED test_put_right.py::test_my_flow_equation" in result.outlines
     printed, lines = masked(result.outlines), masked(shown.splitlines())
     begin = printed.index(lines[0])
     assert printed[begin : begin + len(lines)] == lines
-    right = test.replace("+ U * U.T * E)", "- U * U.T * E)")
-    assert right != test
-    path.write_text(right, encoding="utf-8")
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_the_example_passes(paper):
-    paper.runpytest_subprocess().assert_outcomes(passed=15)
+    paper.runpytest_inprocess().assert_outcomes(passed=15)
 
 
 SLIPS = {
@@ -60,7 +68,7 @@ def test_the_example_notices(paper):
         text = path.read_text(encoding="utf-8")
         assert old in text
         path.write_text(text.replace(old, new), encoding="utf-8")
-    result = paper.runpytest_subprocess("-rf", "--deselect", "tests/test_properties.py")
+    result = paper.runpytest_inprocess("-rf", "--deselect", "tests/test_properties.py")
     result.assert_outcomes(passed=9, failed=4, deselected=2)
     failed = {line.split()[1].split("::")[1] for line in result.outlines if "FAILED" in line}
     assert failed == set(SLIPS)

@@ -1,8 +1,8 @@
 """`assert_implements`: user code against a formula, and what user code must not do."""
 
+import operator
 import re
 from fractions import Fraction
-from textwrap import dedent
 from typing import Any, cast
 
 import numpy as np
@@ -70,8 +70,14 @@ def message(function: Any, expr: Any, *arguments: Any, **options: Any) -> str:
 def pasted(text: str, **defined: Any) -> dict[str, Any]:
     _, _, code = text.partition("is defined, to be pasted:\n\n")
     assert code, text
-    exec(compile(dedent(code), "pasted", "exec"), defined)
+    exec(compile(code, "pasted", "exec"), defined)
     return defined
+
+
+def filled(out: Array, U: Array) -> Array:
+    for i, row in enumerate(U):
+        out[i] = 2 * row
+    return out
 
 
 # --- what is decided, and how ---------------------------------------------------------------------
@@ -97,6 +103,10 @@ EXACT = [
     (lambda U, scale=2: scale * U, 2 * U, {}),
     (lambda U: 0.1 * U - U / 3, U * (Rational(1, 10) - Rational(1, 3)), {}),
     (lambda U: np.zeros(U.shape), 0 * U, {"arguments": [U]}),
+    (lambda U: filled(np.zeros_like(U), U), 2 * U, {}),
+    (lambda U: filled(np.empty_like(U), U), 2 * U, {}),
+    (lambda U: filled(np.zeros(U.shape, dtype=U.dtype), U), 2 * U, {}),
+    (lambda U: np.zeros(U.shape) + 2 * U, 2 * U, {}),
 ]
 
 
@@ -104,7 +114,7 @@ EXACT = [
 def test_exactly(function, expr, options):
     found = assert_implements(function, expr, exactly=True, **options)
     assert found.route == "prime field"
-    assert found.tolerance == 0
+    assert (found.precision, found.tolerance) == ("exact numbers", 0)
     assert found.because == ""
     assert len(found.sizes) >= 2
     assert "exactly, modulo 2^61 - 1, on numpy arrays" in str(found)
@@ -122,6 +132,8 @@ FLOATS = [
     (lambda U, V, T: (1 / 3) * np.sum((U @ V.T - T) ** 2), LOSS * 2 / 3, "0.3333333333333333"),
     (lambda A: np.linalg.inv(A) @ A.T, A.inv() * A.T, "inv"),
     (lambda U: np.asarray(U, dtype=np.float64) * 2, 2 * U, "float"),
+    (lambda U: filled(np.zeros(U.shape), U), 2 * U, "float"),
+    (lambda U: operator.iadd(np.zeros(U.shape), 2 * U), 2 * U, "Cannot cast ufunc"),
 ]
 
 
@@ -131,9 +143,44 @@ def test_in_floats(function, expr, why):
     assert (found.route, found.arrays) == ("float64", "numpy")
     assert found.tolerance == pytest.approx(2**-26)
     assert why in found.because
-    assert "in float64, to 1.5e-08" in str(found)
+    assert found.precision == "float64"
+    assert str(found).startswith("agrees in float64, to 1.5e-08, on numpy arrays at ")
     text = message(function, expr, exactly=True)
     assert "agrees in float64 only; it cannot be run on exact numbers: " in text
+
+
+def in_precision(kind: Any, error: float) -> Any:
+    return lambda U: np.asarray(U, dtype=kind) * kind(2 * (1 + error))
+
+
+@pytest.mark.parametrize(
+    ("kind", "says", "passes", "fails"),
+    [
+        (np.float64, "float64, to 1.5e-08", 5e-9, 5e-8),
+        (np.float32, "float32, to 3.5e-04", 1e-4, 1e-3),
+        (np.float16, "float16, to 3.1e-02", 1e-2, 1e-1),
+    ],
+)
+def test_each_precision_has_its_tolerance(kind, says, passes, fails):
+    """Half of its digits, as `docs/testing.md` says."""
+    found = assert_implements(in_precision(kind, passes), 2 * U)
+    assert str(found).startswith(f"agrees in {says}, on numpy arrays at ")
+    assert found.route == "float64"
+    assert found.precision == np.dtype(kind).name
+    assert found.tolerance == np.sqrt(np.finfo(kind).eps)
+    text = message(in_precision(kind, fails), 2 * U)
+    assert f" does not compute 2*U: compared in {says}, they differ at m = 1, r = 1\n" in text
+
+
+def test_of_several_results_the_lowest_precision_is_named():
+    def both(U: Any) -> Any:
+        return in_precision(np.float64, 0)(U), in_precision(np.float32, 1e-4)(U)
+
+    assert "in float32, to 3.5e-04" in str(assert_implements(both, (2 * U, 2 * U)))
+    assert "compared in float64, to 1.5e-08, they differ" in message(both, (3 * U, 2 * U))
+    assert "compared in float32, to 3.5e-04, they differ" in message(both, (2 * U, 3 * U))
+    text = message(lambda U: both(U)[1], 2 * U, exactly=True)
+    assert "agrees in float32 only; it cannot be run on exact numbers: " in text
 
 
 def autograd(U: torch.Tensor, V: torch.Tensor, T: torch.Tensor) -> Any:
@@ -150,6 +197,7 @@ def test_torch():
     assert assert_implements(gradient, E * V, arrays="numpy").route == "prime field"
     single = assert_implements(lambda U: torch.relu(U.float()) * 0 + U.float() * 3, 3 * U)
     assert single.tolerance == pytest.approx(2**-11.5)
+    assert str(single).startswith("agrees in float32, to 3.5e-04, on torch arrays at ")
 
 
 def test_another_gradient_in_torch():
@@ -157,7 +205,7 @@ def test_another_gradient_in_torch():
         return 2 * autograd(U, V, T)
 
     text = message(doubled, LOSS, gradient_in=U)
-    assert "compared in float64, they differ at m = 1, n = 1, r = 1" in text
+    assert "compared in float64, to 1.5e-08, they differ at m = 1, n = 1, r = 1" in text
     names = pasted(text, doubled=doubled)
     assert names["left"] == 2 * names["right"] != 0
 

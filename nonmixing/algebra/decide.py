@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +17,7 @@ from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
 from nonmixing.algebra.abbreviate import in_short
 from nonmixing.algebra.certificate import Cell, check_certificate
+from nonmixing.algebra.depth import recursion_limit
 from nonmixing.algebra.dims import Dim, Index, NeedsExpansion
 from nonmixing.algebra.entries import Differences, settled_by_entries
 from nonmixing.algebra.expand import Expander
@@ -122,10 +123,9 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
     start = time.perf_counter()
     clock = _Clock(start, timeout)
     work = _Work(statement, clock)
-    limit = sys.getrecursionlimit()
     try:
-        sys.setrecursionlimit(max(limit, DEPTH))
-        verdict, scope, difference, counterexample, reason = work.run()
+        with recursion_limit(DEPTH):
+            verdict, scope, difference, counterexample, reason = work.run()
     except InputError as error:
         raise type(error)(f"claim {statement.id!r}: {error}") from None
     except ValueError as error:
@@ -143,8 +143,6 @@ def decide(statement: Statement, *, timeout: float | None = DEFAULT_TIMEOUT) -> 
     except RecursionError:
         verdict, scope, counterexample, difference = "undecided", "", None, ""
         reason = "the expression is nested too deeply; split the claim into smaller ones"
-    finally:
-        sys.setrecursionlimit(limit)
     seconds = time.perf_counter() - start
     return Decision(
         statement.id,
@@ -217,9 +215,15 @@ class _Work:
         if not left:
             self._second_opinion([cell for cell, _ in cells])
             return "proved", self._scope(), "0", None, ""
-        self.difference = self._shown([poly for _, poly in cells])
+        self.difference = self._as_written()
         largest = max(self._largest(poly) for _, poly in left)
-        return self._by_sizes(largest, self._differences(left))
+        verdict, scope, _, found, reason = self._by_sizes(largest, self._differences(left))
+        if verdict == "proved":
+            return verdict, scope, "0", found, reason
+        # Last, so that what is known is not lost where the difference takes too long to be read.
+        with suppress(TimeIsUp):
+            self.difference = self._shown([poly for _, poly in cells])
+        return verdict, scope, self.difference, found, reason
 
     def _differences(self, cells: Sequence[tuple[Cell, Poly]]) -> Differences | None:
         """The cells that are not 0, where any integers may stand for the entries."""

@@ -33,6 +33,9 @@ from nonmixing.algebra.terms import (
 MOST_TERMS = 4_000
 """Most terms, before like ones are collected, that are written out at given sizes."""
 
+MOST_FACTORS = 1_000
+"""Most factors of a term that is written out."""
+
 Place = tuple[str, int, int]
 """An entry: matrix (or scalar), row, column."""
 Entries = dict[tuple[Place, ...], Coefficient]
@@ -109,6 +112,8 @@ class Differences:
         count = 0
         for mono in poly:
             terms = 1
+            if sum(exponent for _, exponent in mono) > MOST_FACTORS:
+                raise TooMany
             for number, exponent in mono:
                 atom = self.table.atom(number)
                 if isinstance(atom, Component):
@@ -127,6 +132,9 @@ class Differences:
             terms: list[tuple[tuple[Place, ...], Coefficient]] = [((), value)]
             for number, exponent in mono:
                 factor = self._atom(number, at, sizes)
+                if len(factor) == 1:  # x ** 1000 is one product
+                    ((places, sign),) = factor
+                    factor, exponent = [(places * exponent, sign**exponent)], 1
                 for _ in range(exponent):
                     terms = [(product + more, x * y) for product, x in terms for more, y in factor]
             for product, x in terms:

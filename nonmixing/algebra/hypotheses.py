@@ -152,7 +152,9 @@ def orient(
         if highest is None or weight[:2] > highest[:2]:
             highest = weight
         present = {label for _, slots in factors for label in slots if label < 0}
-        if pure and present == wanted and (best is None or weight > best[0]):
+        # A number cannot lead: 1 -> 1/n would go on for ever.
+        leads = pure and present == wanted and bool(factors or plain)
+        if leads and (best is None or weight > best[0]):
             best = weight, Lead(tuple(factors), plain, Fraction(value))
     if best is None or highest is None or best[0][:2] != highest[:2]:
         return None

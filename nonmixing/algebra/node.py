@@ -126,8 +126,15 @@ def node(
     return known
 
 
+MANY_TERMS = 10**9
+"""A bound on terms is not counted further than this."""
+
+
 def terms_bound(expr: Expr, known: dict[Expr, int] | None = None) -> int:
-    """A bound on the number of terms of the expanded form, derivatives not counted."""
+    """A bound on the number of terms of the expanded form, derivatives not counted.
+
+    It is capped at `MANY_TERMS`, more than anybody expands.
+    """
     known = {} if known is None else known
     if expr not in known:
         inside = [terms_bound(arg, known) for arg in expr.args]
@@ -139,4 +146,5 @@ def terms_bound(expr: Expr, known: dict[Expr, int] | None = None) -> int:
             known[expr] = comb(count + expr.data - 1, expr.data)
         else:
             known[expr] = prod(max(x, 1) for x in inside)
+        known[expr] = min(known[expr], MANY_TERMS)
     return known[expr]

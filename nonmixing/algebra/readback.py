@@ -52,6 +52,10 @@ class _Edge:
         return self.row if self.col == label else self.col
 
 
+LONG = 24
+"""Matrices in a product that is read along its path."""
+
+
 class Reader:
     """Reads polynomials of one table back.
 
@@ -190,11 +194,8 @@ class Reader:
                 vectors.setdefault(slots[0], []).append(matrix)
             else:
                 edges.append(_Edge(matrix, slots[0], slots[1]))
-        if not vectors:
-            word = self._word(edges)
-            if word is not None:
-                return word
-        return self._reduce(edges, vectors, dims)
+        word = self._word(edges) if not vectors else self._ended_word(edges, vectors)
+        return self._reduce(edges, vectors, dims) if word is None else word
 
     def _head(self, head: Head) -> Expr:
         """The matrix (two slots) or column (one slot) that a head stands for."""
@@ -244,6 +245,33 @@ class Reader:
             word = chain(word, self._towards(edge, here))
         return word if ROW in at else self._trace(word)
 
+    def _ended_word(self, edges: list[_Edge], vectors: dict[int, list[Expr]]) -> Expr | None:
+        """X Y ... y from a free label, or x^T X Y ... y, where the component is that and is long.
+
+        Short ones are read by `_reduce`, which has more to choose from.
+        """
+        at: dict[int, list[_Edge]] = {}
+        for edge in edges:
+            for label in (edge.row, edge.col):
+                at.setdefault(label, []).append(edge)
+        free = [label for label in at if label < 0]
+        ends = [label for label, columns in vectors.items() if columns]
+        if len(edges) < LONG or len(free) + len(ends) != 2 or not ends:
+            return None
+        if any(len(vectors[label]) > 1 for label in ends) or any(
+            len(there) != (1 if label in (*free, *ends) else 2) for label, there in at.items()
+        ):
+            return None
+        here = free[0] if free else ends[0]
+        (edge,) = at[here]
+        word = self.turned(vectors[here][0]) if not free else None
+        for _ in edges:
+            here = edge.other(here)
+            step = self._towards(edge, here)
+            word = step if word is None else chain(word, step)
+            edge = next((other for other in at[here] if other is not edge), edge)
+        return chain(word, vectors[here][0]) if word is not None else None
+
     def _trace(self, word: Expr) -> Expr:
         """tr(X^T X) is the squared norm."""
         if word.op == "matmul" and self.turned(word.args[0]) == word.args[1]:
@@ -254,6 +282,7 @@ class Reader:
         self, edges: list[_Edge], vectors: dict[int, list[Expr]], dims: dict[int, Dim]
     ) -> Expr:
         while True:
+            self.table.tick()
             if (
                 self._parallel(edges)
                 or self._loops(edges, vectors)

@@ -134,6 +134,11 @@ class Table:
         self._functions: dict[str, Applied] = {}
         self._tick = tick
 
+    def tick(self) -> None:
+        """Look at the clock, in loops that may be long."""
+        if self._tick is not None:
+            self._tick()
+
     # --- atoms ------------------------------------------------------------------------------------
 
     def number(self, atom: Atom) -> int:

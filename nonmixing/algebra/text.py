@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,6 +14,7 @@ from typing import NoReturn
 
 from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
+from nonmixing.algebra.depth import recursion_limit
 from nonmixing.algebra.dims import Dim
 from nonmixing.algebra.node import Expr
 from nonmixing.algebra.setting import Setting
@@ -61,6 +61,8 @@ FUNCTIONS = (*_ONE_ARGUMENT, *_TWO_ARGUMENTS, *_THREE_ARGUMENTS, *_MANY_ARGUMENT
 
 MAX_CHARACTERS = 200_000
 MAX_DEPTH = 400
+MAX_OPERATORS = 13_000
+_OPERATORS = ("+", "-", "*", "/", "@", ".T", "(")
 PARSER_DEPTH = 4_500
 """Recursion limit while Python parses; it allows three times as many operators in a row."""
 
@@ -99,18 +101,22 @@ def parse(text: str, scope: Scope, where: str) -> Expr:
         raise InputError(
             f"{where}: {len(text)} characters in one expression; at most {MAX_CHARACTERS} are read"
         )
-    limit = sys.getrecursionlimit()
+    if (operators := sum(map(text.count, _OPERATORS))) > MAX_OPERATORS:
+        raise InputError(
+            f"{where}: {operators} operators in one expression; at most {MAX_OPERATORS} are read, "
+            "define abbreviations under [define]"
+        )
     try:
-        # A sum of thousands of terms is deep for Python's parser; what it recurses in is C.
-        sys.setrecursionlimit(max(limit, PARSER_DEPTH))
         # In brackets, so that an expression may go over several lines.
         source = f"({text.strip()}\n)"
         if not re.sub(r"#[^\n]*", "", text).strip():
             raise InputError(f"{where}: cannot read {_short(text)}: there is no expression")
         if _closes_early(text):
             raise InputError(f"{where}: cannot read {_short(text)}: unmatched ')'")
-        tree = ast.parse(source, mode="eval")
-        return _Reader(scope, where, source).read(tree.body)
+        # A sum of thousands of terms is deep for Python's parser; what it recurses in is C.
+        with recursion_limit(PARSER_DEPTH):
+            tree = ast.parse(source, mode="eval")
+            return _Reader(scope, where, source).read(tree.body)
     except InputError:
         raise
     except SyntaxError as error:
@@ -122,8 +128,6 @@ def parse(text: str, scope: Scope, where: str) -> Expr:
             f"{where}: cannot read {_short(text)}: {str(error) or 'nested too deeply'}; "
             "define abbreviations under [define]"
         ) from None
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 def _closes_early(text: str) -> bool:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -923,6 +924,62 @@ def test_long_chains_are_decided_or_refused_in_a_line(operator: str, count: int)
     decision = in_a_line(lambda: within(20, f"{says} == {right}", 3))
     expected = "proved" if operator == "+" else "refuted"
     assert decision is None or decision.verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "kept"),
+    [
+        ("A" + " @ A" * 199 + " @ x", "A @ A"),
+        ("K" + " @ K" * 299 + " @ x", "K @ K"),
+        ("x.T" + " @ A" * 200 + " @ y", "x.T @ A @ A"),
+        ("c" + " @ A" * 99 + " @ x", ""),
+    ],
+)
+def test_long_products_that_end_in_a_vector(left: str, kept: str) -> None:
+    """They are refuted, and their difference is written down, well within the time."""
+    matrices: Any = {"A": ("n", "n"), "K": ("n", "n"), "x": ("n", 1), "y": ("n", 1), "c": (1, "n")}
+    decision = within(8, f"{left} == 0", 6, matrices=matrices, kinds={"K": "skew"})
+    assert decision.verdict == "refuted"
+    assert kept in decision.difference
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "((a**64)**64)**64 == a",
+        "(((((a+1)**64)**64)**64)**64)**64 == 0",
+        "(((a**64)**64)**8) == a**2",
+    ],
+)
+def test_towers_of_powers_keep_the_limit(says: str) -> None:
+    """No verdict is lost to numbers that nobody could print."""
+    decision = within(12, says, 4)
+    assert decision.verdict in ("refuted", "undecided")
+    assert (
+        decision.counterexample is None
+        or max(map(len, map(str, decision.counterexample.left[0]))) < 4300
+    )
+
+
+@pytest.mark.parametrize(
+    ("says", "assume"),
+    [("X == 0", ["1/n == 1"]), ("X == 0", ["1/(n - 1) == 1"]), ("X == a*X", ["1/(a + 1) == 1"])],
+)
+def test_a_number_does_not_lead_a_rule(says: str, assume: list[str]) -> None:
+    """1 -> 1/n would be used until the limit."""
+    assert "1200" not in judged(says, assume=assume).difference
+
+
+def test_threads_share_the_recursion_limit() -> None:
+    """One that is done does not take it away from those that are deep."""
+    deep = statement(" @ ".join(["X", "Y"] * 250) + " == " + " @ ".join(["X", "Y"] * 250))
+    light = "X @ Y == Y @ X"
+    before = sys.getrecursionlimit()
+    with ThreadPoolExecutor(6) as pool:
+        jobs = [pool.submit(decide, deep if i % 3 == 0 else statement(light)) for i in range(30)]
+        verdicts = [job.result().verdict for job in jobs]
+    assert verdicts == ["proved" if i % 3 == 0 else "refuted" for i in range(30)]
+    assert sys.getrecursionlimit() == before
 
 
 @pytest.mark.parametrize("says", ["-" * 390 + "X == X", "X" + ".T" * 380 + " == X"])
