@@ -25,7 +25,7 @@ from nonmixing.dynamics.integrate import integrate
 from nonmixing.dynamics.mode_laws import mode_factors
 from nonmixing.dynamics.trajectory import Trajectory
 from nonmixing.errors import InputError, NoClosedForm
-from nonmixing.problem import BilinearProblem, Factors
+from nonmixing.problem import BilinearProblem, Factors, State, checked_problem, real_number
 
 POINTS = 201
 """Times, where none are given."""
@@ -101,7 +101,7 @@ class Independence:
 
 def independence(
     problem: BilinearProblem,
-    start: Factors,
+    start: State,
     times: ArrayLike | None = None,
     *,
     tolerance: float = 0.05,
@@ -115,18 +115,17 @@ def independence(
         tolerance: the error that is allowed, relative to the largest singular value.
 
     Raises:
-        InputError: another parameterisation, unequal rates, decay with modes that are not balanced,
+        InputError: no problem or no state, another parameterisation, unequal rates, decay with modes that are not balanced,
             a target that is 0, or a tolerance that is not positive.
         ShapeError: a start that does not fit the target.
     """
-    start.check(problem)
-    if problem.parameterisation.name != "absorbed" or len(set(problem.rates)) > 1:
+    if checked_problem(problem).parameterisation.name != "absorbed" or len(set(problem.rates)) > 1:
         raise InputError(
             "problem: independent modes are those of two factors at one learning rate; "
             f"this one is {problem.parameterisation.name!r} with rates {problem.rates}"
         )
-    if not (np.isfinite(tolerance) and tolerance > 0):
-        raise InputError(f"tolerance: got {tolerance}; a positive finite number is expected")
+    allowed = real_number("tolerance", tolerance, "a positive finite number", lambda x: x > 0)
+    start = Factors(*problem.variables(start).values())
     svd = problem.svd
     if svd.s[0] == 0:
         raise InputError("problem: its target is 0, which has no modes; give another target")
@@ -148,8 +147,8 @@ def independence(
         actual=actual,
         error=error,
         mixing=truth.mixing() / svd.s[0],
-        tolerance=tolerance,
-        usable_until=_first_above(truth.times, error, tolerance),
+        tolerance=allowed,
+        usable_until=_first_above(truth.times, error, allowed),
         exponents=_exponents(svd.s),
         balanced=bool(gap < 1e-10),
     )

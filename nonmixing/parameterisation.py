@@ -75,6 +75,15 @@ class Parameterisation:
         """Whether a state is U and V with Q = U Vᵀ."""
         return tuple(self.variables) == ("U", "V")
 
+    @property
+    def factor_names(self) -> tuple[str, str] | None:
+        """The two variables that are the factors, where they are: the right one, or its transpose.
+
+        `("B", "A")` of an adapter, Q₀ + B A; none where there are gates, or one variable, or three.
+        """
+        names = self.left, self.right.removesuffix(".T")
+        return names if len(self.variables) == 2 and set(names) == set(self.variables) else None
+
     def document(self) -> dict[str, object]:
         """The declarations as a claim file's document, with Q, E and the loss L defined."""
         shapes = {**self.variables, **self.constants, "T": self.target_shape}
@@ -142,7 +151,10 @@ class Parameterisation:
 
 
 def absorbed() -> Parameterisation:
-    """Q = U Vᵀ, the gate absorbed into a factor (F1)."""
+    """Q = U Vᵀ, the gate absorbed into a factor (F1).
+
+    The variables are U (m, r) and V (n, r); a state is `Factors(U, V)`.
+    """
     return Parameterisation(
         name="absorbed",
         entry="F1",
@@ -155,6 +167,11 @@ def absorbed() -> Parameterisation:
 
 def fixed_gates(gates: ArrayLike) -> Parameterisation:
     """Q = W diag(g) Vᵀ with gates g (r,) that do not move (F2, F10).
+
+    The variables are W (m, r) and V (n, r); a state is a mapping from these names to arrays.
+
+    Args:
+        gates: g, shape (r,).
 
     Raises:
         InputError: Gates that are not finite real numbers.
@@ -173,7 +190,11 @@ def fixed_gates(gates: ArrayLike) -> Parameterisation:
 
 
 def trained_gates() -> Parameterisation:
-    """Q = W diag(a) Vᵀ with gates a (r,) that move too (F3, F10)."""
+    """Q = W diag(a) Vᵀ with gates a (r,) that move too (F3, F10).
+
+    The variables are W (m, r), V (n, r) and a (r,); a state is a mapping from these names to
+    arrays.
+    """
     return Parameterisation(
         name="trained gates",
         entry="F3",
@@ -189,6 +210,8 @@ def trained_gates() -> Parameterisation:
 
 def second_moments(left: ArrayLike, right: ArrayLike) -> Parameterisation:
     """Q = U Vᵀ under ½ E(xᵀ E y)², with independent x and y of second moments Σx and Σy (F4).
+
+    The variables are U (m, r) and V (n, r); a state is `Factors(U, V)`.
 
     Args:
         left: Σx, shape (m, m), symmetric and positive semidefinite.
@@ -213,7 +236,10 @@ def second_moments(left: ArrayLike, right: ArrayLike) -> Parameterisation:
 
 
 def one_input() -> Parameterisation:
-    """Q = U Vᵀ under ½ E(xᵀ E x)², both factors reading one standard Gaussian input (F5)."""
+    """Q = U Vᵀ under ½ E(xᵀ E x)², both factors reading one standard Gaussian input (F5).
+
+    The variables are U (n, r) and V (n, r), the target is square; a state is `Factors(U, V)`.
+    """
     return Parameterisation(
         name="one Gaussian input",
         entry="F5",
@@ -227,7 +253,10 @@ def one_input() -> Parameterisation:
 
 
 def tied() -> Parameterisation:
-    """Q = U Uᵀ, symmetric target (F6)."""
+    """Q = U Uᵀ, symmetric target (F6).
+
+    The variable is U (n, r); a state is a mapping, {"U": array}.
+    """
     return Parameterisation(
         name="tied",
         entry="F6",
@@ -241,6 +270,12 @@ def tied() -> Parameterisation:
 
 def layers(count: int) -> Parameterisation:
     """Q = W_N ... W_2 W_1, a linear network of N layers (F7); the widths are those of the start.
+
+    The variables are W1 (h1, n), W2 (h2, h1), ..., WN (m, h of N − 1), the first being the one that
+    reads the input; a state is a mapping from these names to arrays.
+
+    Args:
+        count: N, at least 2.
 
     Raises:
         InputError: Fewer than two layers, or not a whole number.
@@ -263,6 +298,8 @@ def layers(count: int) -> Parameterisation:
 
 def adapter(base: ArrayLike) -> Parameterisation:
     """Q = Q₀ + B A, a low-rank adapter of a frozen Q₀ (LoRA; F12).
+
+    The variables are B (m, r) and A (r, n); a state is a mapping from these names to arrays.
 
     Args:
         base: Q₀, shape (m, n).

@@ -466,9 +466,7 @@ def balanced(problem: BilinearProblem, *, scale: float, width: int, seed: int) -
             not two factors.
     """
     names = _factor_names(problem, "balanced")
-    drawn = problem.variables(
-        gaussian(problem, scale=scale, width=checked_width(width), seed=seed)
-    )
+    drawn = problem.variables(gaussian(problem, scale=scale, width=checked_width(width), seed=seed))
     transposed = problem.parameterisation.right.endswith(".T")
     U, V = drawn[names[0]], drawn[names[1]].T if transposed else drawn[names[1]]
     rank = min(*problem.shape, U.shape[1])
@@ -615,16 +613,20 @@ def _expect(name: str, value: object, kind: type[Kind], expected: str) -> Kind:
 
 def _rates(rates: object, parameterisation: Parameterisation) -> tuple[float, ...]:
     """The learning rates, one a variable, if they are positive and finite; 1 by default."""
-    names = ", ".join(parameterisation.variables)
-    expected = f"positive finite numbers are expected, one for each of {names}"
-    if not isinstance(rates, Sequence | np.ndarray) or isinstance(rates, str):
-        raise InputError(f"rates: got {described(rates)}; {expected}")
-    values = list(cast("Sequence[object]", rates)) if np.ndim(rates) == 1 else [rates]
-    if len(values) == 0:
-        return (1.0,) * len(parameterisation.variables)
-    if len(values) != len(parameterisation.variables):
-        raise InputError(f"rates: got {described(rates)}; {expected}")
-    ...
+    names = tuple(parameterisation.variables)
+    listed = isinstance(rates, tuple | list) or (isinstance(rates, np.ndarray) and rates.ndim == 1)
+    values = tuple(cast("Sequence[object]", rates)) if listed else ()
+    if listed and not values:
+        return (1.0,) * len(names)
+    if len(values) != len(names):
+        raise InputError(
+            f"rates: got {described(rates)}; positive numbers are expected, one for each of "
+            f"{', '.join(names)}"
+        )
+    return tuple(
+        real_number(f"rates[{k}]", value, "a positive finite number", lambda x: x > 0)
+        for k, value in enumerate(values)
+    )
 
 
 def _two_axes(name: str, value: ArrayLike, shape: tuple[str, str]) -> Array:

@@ -70,12 +70,15 @@ class TargetSVD:
 
 
 Target: TypeAlias = Any
-"""An array (m, n); factors (P (m, k), s (k,), R (n, k)), a tuple; or, with a rank, a SciPy
+"""An array (m, n); factors (P (m, k), s (k,), R (n, k)), a tuple, of the target P diag(s) Rᵀ; or, with a rank, a SciPy
 `LinearOperator` or sparse array."""
 
 
 def read_target(value: Target, rank: int | None) -> Array | TargetSVD:
     """The target as a checked array, or as its singular factors where it did not come as an array.
+
+    Factors (P, s, R) stand for P diag(s) Rᵀ: of `P, s, vh = numpy.linalg.svd(target,
+    full_matrices=False)` they are (P, s, vh.T).
 
     Args:
         value: See `Target`.
@@ -88,6 +91,11 @@ def read_target(value: Target, rank: int | None) -> Array | TargetSVD:
     """
     if isinstance(value, TargetSVD):
         value = (value.P, value.s, value.R)
+    if hasattr(value, "Vh"):  # numpy.linalg.svd's own tuple; of a square one no shape would tell
+        raise InputError(
+            "target: got the result of numpy.linalg.svd as it is, P diag(s) Vh; P diag(s) Rᵀ is "
+            "expected, pass (result.U, result.S, result.Vh.T)"
+        )
     if rank is not None:
         return _range_finder(value, rank)
     if _is_factors(value):
@@ -101,11 +109,11 @@ def read_target(value: Target, rank: int | None) -> Array | TargetSVD:
 
 
 def _is_factors(value: Any) -> bool:
-    """Whether it is a tuple (P, s, R), and not three rows or three matrices."""
+    """Whether it is a tuple (P, s, R), and not three rows; three matrices are no array (m, n)."""
     if not isinstance(value, tuple):
         return False
     parts = cast("tuple[Any, ...]", value)
-    return len(parts) == 3 and np.ndim(parts[0]) == 2 != np.ndim(parts[1])
+    return len(parts) == 3 and np.ndim(parts[0]) == 2
 
 
 def singular_factors(target: Array) -> TargetSVD:
@@ -132,6 +140,11 @@ def _signed(left: Array, values: Array, right: Array) -> TargetSVD:
 
 def _factored(left: ArrayLike, values: ArrayLike, right: ArrayLike) -> TargetSVD:
     """The singular factors as given, sorted, with the signs that the SVD of an array would have."""
+    if np.ndim(values) != 1:
+        raise ShapeError(
+            f"target: s: got shape {np.shape(values)}; a vector of singular values, shape (k,), is "
+            "expected, since the target is P diag(s) Rᵀ"
+        )
     P, s, R = (
         real_array(f"target: {name}", part, axes)
         for name, part, axes in (("P", left, 2), ("s", values, 1), ("R", right, 2))
@@ -139,7 +152,8 @@ def _factored(left: ArrayLike, values: ArrayLike, right: ArrayLike) -> TargetSVD
     if not P.shape[1] == len(s) == R.shape[1]:
         raise ShapeError(
             f"target: P, s and R have shapes {P.shape}, {s.shape} and {R.shape}; as many columns "
-            "in P and R as singular values in s are expected"
+            "in P and R as singular values in s are expected: the target is P diag(s) Rᵀ, and R is "
+            "vh.T of numpy.linalg.svd(target, full_matrices=False)"
         )
     for name, basis in (("P", P), ("R", R)):
         orthonormal_columns(f"target: {name}", basis)

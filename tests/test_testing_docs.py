@@ -3,10 +3,17 @@
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import nonmixing as nm
+from nonmixing.testing import agreement, implements, strategies
+
 pytest_plugins = ["pytester"]
+
+LOADED = nm.GradientFlow, nm.integrate, agreement, implements, strategies
+"""What a run inside this process imports is dropped after it, unless it was there before."""
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,9 +30,9 @@ def test_the_blocks_of_the_how_to_run():
     """A recorded run as a trajectory."""
     text = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(compile(block, "testing.md", "exec"), names)
-    assert "my loop" in str(getattr(names["recorded"], "source"))
+    assert names["recorded"].source == "my loop"
 
 
 def masked(lines: list[str]) -> list[str]:

@@ -4,7 +4,13 @@ import re
 
 import pytest
 
+import nonmixing as nm
+from nonmixing.testing import assertions, implements
+
 pytest_plugins = ["pytester"]
+
+LOADED = nm.GradientFlow, assertions, implements
+"""What a run inside this process imports is dropped after it, unless it was there before."""
 
 REFUSALS = """
 import numpy as np
@@ -48,7 +54,7 @@ def test_lost_transpose_in_conserved():
 
 
 def test_no_sympy():
-    assert_proved(np.eye(2), U)
+    assert_proved("U", U)
 
 
 def test_shapes_of_runs():

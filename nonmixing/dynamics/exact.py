@@ -32,7 +32,7 @@ from nonmixing.dynamics.posing import Balance, Posed
 from nonmixing.dynamics.riccati import Coordinates, Spectrum, evolve
 from nonmixing.dynamics.trajectory import Trajectory, flow_times
 from nonmixing.errors import NoClosedForm
-from nonmixing.problem import Array, BilinearProblem, Factors, State
+from nonmixing.problem import Array, BilinearProblem, Factors, State, checked_problem
 
 ALIGNED_UNITS: Final = 8
 """What counts as rounding when a start is held to be aligned, in units of max(m, n, r) ε ‖[U; V]‖.
@@ -77,10 +77,12 @@ def solve(problem: BilinearProblem, start: State, times: ArrayLike) -> Trajector
             layers or more are not both aligned and balanced, have a mode below 0, decay, or
             different rates; or the parameterisation has no closed form. The message says by how
             much; `integrate` takes it.
-        InputError: Times that are negative, do not increase, or are not numbers.
+        InputError: Times that are negative, do not increase, or are not numbers; no problem, or no
+            state for a start.
         ShapeError: A start that does not fit the target.
     """
-    grid, model = flow_times("times", times, limit=True), problem.parameterisation
+    model = checked_problem(problem).parameterisation
+    grid = flow_times("times", times, limit=True)
     variables = problem.variables(start)
     if model.entry == "F7" and len(variables) > 2:
         return _layers(problem, start, variables, grid)
@@ -179,19 +181,25 @@ def _two_factors(problem: BilinearProblem, start: Factors, grid: Array) -> Traje
 
 def _refusal(problem: BilinearProblem, balance: Balance, misalignment: float, unit: float) -> str:
     """Why no closed form holds, in one line."""
+    eta_U, eta_V = problem.rates
+    even = eta_U == eta_V
+    unscaled = eta_U if even else 1.0  # the balance is that of U/√η_U and V/√η_V
+    gap = "UᵀU − VᵀV" if even else "UᵀU/η_U − VᵀV/η_V"
+    constant = unscaled * balance.constant
+    rates = "" if even else f" with the rates η_U = {eta_U:.3g} and η_V = {eta_V:.3g}"
     decay = (
         f"; with decay {problem.decay:.3g} the imbalance shrinks, and λ = "
-        f"{balance.constant:.3g} would have to be 0"
+        f"{constant:.3g} would have to be 0"
         if problem.decay > 0
-        else f", nor λ-balanced, UᵀU − VᵀV = λI with λ = {balance.constant:.3g} (relative "
+        else f", nor λ-balanced, {gap} = λI with λ = {constant:.3g} (relative "
         f"deviation {balance.deviation_from_constant:.2g})"
     )
     return (
-        "start: no closed form holds for it: it is not balanced, ‖UᵀU − VᵀV‖_F = "
-        f"{balance.norm:.3g} (relative deviation {balance.deviation:.2g}, at most "
+        f"start: no closed form holds for it: it is not balanced, ‖{gap}‖_F = "
+        f"{unscaled * balance.norm:.3g}{rates} (relative deviation {balance.deviation:.2g}, at most "
         f"{BALANCED_UNITS * unit:.1g} is rounding){decay}, nor aligned with the target's singular "
         f"modes (relative deviation {misalignment:.2g}, at most {ALIGNED_UNITS * unit:.1g}); "
-        "call integrate(problem, start, times)"
+        "call integrate(problem, start, times), or start from balanced(problem, ...)"
     )
 
 
@@ -208,7 +216,7 @@ def _aligned_flow(
         worst = int(np.argmax(np.abs(p * q) * ~even))
         raise NoClosedForm(
             f"start: with decay an aligned start must be balanced; a² − b² = "
-            f"{p[worst] * q[worst]:.3g} in mode {worst}, and the decay makes it shrink; call "
+            f"{np.sqrt(posed.speed) * p[worst] * q[worst]:.3g} in mode {worst}, and the decay makes it shrink; call "
             "integrate(problem, start, times)"
         )
     # Where neither is small a and b are kept as they are, to the last digit.

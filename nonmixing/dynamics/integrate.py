@@ -18,13 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import BDF, DOP853, LSODA, RK23, RK45, OdeSolution, OdeSolver, Radau
 
-from nonmixing.arrays import Array
+from nonmixing.arrays import Array, whole_number
 from nonmixing.dynamics.batch import TOO_SMALL, march, spent
 from nonmixing.dynamics.equations import Equations, equations
 from nonmixing.dynamics.reduce import Reduction, obstacle, reductions
 from nonmixing.dynamics.trajectory import Trajectory, flow_times, increasing_times
 from nonmixing.errors import InputError, NonmixingError
-from nonmixing.problem import BilinearProblem, State
+from nonmixing.problem import (
+    BilinearProblem,
+    State,
+    checked_problem,
+    checked_state,
+    described,
+    is_state,
+    real_number,
+)
 
 Method: TypeAlias = Literal["RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"]
 METHODS: Final[Mapping[str, type[OdeSolver]]] = {
@@ -89,7 +97,7 @@ def integrate(
         start: The state at time 0: U (m, r) and V (n, r), or the parameterisation's variables by
             name. Or a sequence of such states; with "DOP853" they are then integrated together,
             each with the steps that it would take alone.
-        times: Shape (K,), increasing, from 0 on.
+        times: Shape (K,), increasing, from 0 on, finite (`solve` has the limit).
         rtol: Relative tolerance of a step, at least 2.2e-14.
         atol: Absolute tolerance of a step, in the units of U and V; well below the start's entries.
         method: One of SciPy's; "LSODA" or "Radau" where singular values differ widely.
@@ -111,14 +119,16 @@ def integrate(
 
     Raises:
         InputError: Tolerances that float64 cannot meet, a negative rate, an unknown method, times
-            that are negative, do not increase, or are not finite; an empty sequence of starts.
+            that are negative, do not increase, or are not finite; no problem, no state for a start,
+            or an empty sequence of them.
         ShapeError: A start that does not fit the target.
         NonmixingError: The integrator stopped before the first of the times.
     """
-    single = not isinstance(start, Sequence)
-    starts: Sequence[State] = [start] if single else start
-    if not starts:
-        raise InputError("start: got an empty sequence; at least one state is expected")
+    problem = checked_problem(problem)
+    if not isinstance(start, Sequence):
+        single, starts = True, [checked_state(problem, start)]
+    else:
+        single, starts = False, _several(problem, start)
     settings = _Settings(rtol, atol, method, rate, max_evaluations)
     grid = flow_times("times", times)
     if reduce and not obstacle(problem):
@@ -134,6 +144,15 @@ def integrate(
     return found[0] if single else tuple(found[index] for index in range(len(starts)))
 
 
+def _several(problem: BilinearProblem, starts: Sequence[State]) -> list[State]:
+    """The states of a sequence; two arrays in a row are none, and meant as one."""
+    if not starts:
+        raise InputError("start: got an empty sequence; at least one state is expected")
+    if not any(is_state(item) for item in starts):
+        checked_state(problem, starts)
+    return [checked_state(problem, item) for item in starts]
+
+
 @dataclass(frozen=True)
 class _Settings:
     """How to integrate; refuses what SciPy would silently change or choke on."""
@@ -145,20 +164,21 @@ class _Settings:
     most: int
 
     def __post_init__(self) -> None:
-        if not FINEST <= self.rtol < 1:
+        for name, expected, fits in (
+            (
+                "rtol",
+                f"a number from {FINEST:.2g}, the finest that float64 can meet, to below 1",
+                lambda x: FINEST <= x < 1,
+            ),
+            ("atol", "a positive finite number", lambda x: x > 0),
+            ("rate", "a finite number of at least 0, 0 for the plain flow,", lambda x: x >= 0),
+        ):
+            number = real_number(name, getattr(self, name), expected, fits)
+            object.__setattr__(self, name, number)
+        whole_number("max_evaluations", self.most, 1)
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise InputError(
-                f"rtol: got {self.rtol}; a number from {FINEST:.2g}, the finest that float64 can "
-                "meet, to below 1 is expected"
-            )
-        if not (np.isfinite(self.atol) and self.atol > 0):
-            raise InputError(f"atol: got {self.atol}; a positive finite number is expected")
-        if not (np.isfinite(self.rate) and self.rate >= 0):
-            raise InputError(
-                f"rate: got {self.rate}; a finite number is expected, 0 for the plain flow"
-            )
-        if self.method not in METHODS:
-            raise InputError(
-                f"method: got {self.method!r}; one of {', '.join(METHODS)} is expected"
+                f"method: got {described(self.method)}; one of {', '.join(METHODS)} is expected"
             )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from types import MappingProxyType
@@ -16,7 +17,16 @@ from nonmixing.dynamics.equations import conserved_quantities, equations
 from nonmixing.dynamics.interaction import Interaction
 from nonmixing.dynamics.reduce import lifted, reduced, restricted
 from nonmixing.errors import InputError, MissingExtra, ShapeError
-from nonmixing.problem import Array, BilinearProblem, Factors, State, real_array
+from nonmixing.problem import (
+    Array,
+    BilinearProblem,
+    Factors,
+    State,
+    checked_problem,
+    described,
+    real_array,
+    real_number,
+)
 
 Stats: TypeAlias = Mapping[str, float | int | str]
 
@@ -82,7 +92,7 @@ class Trajectory:
         start = self.start  # the widths of U and V are compared there
         if self.problem is None:
             return
-        model = self.problem.parameterisation
+        model = checked_problem(self.problem).parameterisation
         if self.variables is None and not model.two_factors:
             raise InputError(
                 f"problem: its variables are {', '.join(model.variables)} ({model.name}), of which "
@@ -164,7 +174,7 @@ class Trajectory:
                 names than the problem's variables.
             ShapeError: Shapes that do not fit each other or the problem.
         """
-        model = problem.parameterisation
+        model = checked_problem(problem).parameterisation
         if set(variables) != set(model.variables):
             raise InputError(
                 f"variables: got {', '.join(variables)}; {', '.join(model.variables)} are "
@@ -203,6 +213,7 @@ class Trajectory:
         Raises:
             IndexError: There is no such state.
         """
+        k = self._place(k)
         return Factors(_lifted(self.left, self.U[k]), _lifted(self.right, self.V[k]))
 
     def coordinates(self, k: int) -> Factors:
@@ -211,6 +222,7 @@ class Trajectory:
         Raises:
             IndexError: There is no such state.
         """
+        k = self._place(k)
         return Factors(self.U[k], self.V[k])
 
     def state(self, k: int) -> State:
@@ -221,6 +233,7 @@ class Trajectory:
         """
         if self.variables is None or self.problem is None:
             return self.factors(k)
+        k = self._place(k)
         inner = {name: value[k] for name, value in self.variables.items()}
         model = self.problem.parameterisation
         return self.problem.state(lifted(model, inner, self.left, self.right))
@@ -231,6 +244,7 @@ class Trajectory:
         Raises:
             IndexError: There is no such state.
         """
+        k = self._place(k)
         product = _lifted(self.left, self.U[k]) @ _lifted(self.right, self.V[k]).T
         offset = self._offset
         return product if offset is None else offset + product
@@ -241,7 +255,7 @@ class Trajectory:
         Raises:
             InputError: The time is outside, or the trajectory was recorded and not at that time.
         """
-        return self.resampled([time]).factors(0)
+        return self.resampled([real_number("time", time, "a finite number")]).factors(0)
 
     def resampled(self, times: ArrayLike) -> Trajectory:
         """The same trajectory at other times.
@@ -438,6 +452,19 @@ class Trajectory:
         dataset: Any = cast("Any", xarray).Dataset
         return dataset(found, coords={"time": self.times}, attrs=attributes)
 
+    def _place(self, k: int) -> int:
+        """The number of a state, if there is such a state."""
+        try:
+            place = operator.index(k)
+        except TypeError:
+            raise InputError(f"k: got {described(k)}; a whole number is expected") from None
+        if not -len(self) <= place < len(self):
+            raise IndexError(
+                f"k: got {place}; this trajectory has {len(self)} states, 0 to {len(self) - 1}, or "
+                f"{-len(self)} to -1 from the end"
+            )
+        return place
+
     @property
     def _offset(self) -> Array | None:
         """What the operator has beside its product, (m, n)."""
@@ -446,7 +473,7 @@ class Trajectory:
 
     def _posed(self, problem: BilinearProblem | None) -> BilinearProblem:
         """The problem to measure against."""
-        posed = self.problem if problem is None else problem
+        posed = self.problem if problem is None else checked_problem(problem)
         if posed is None:
             raise InputError(
                 f"problem: this trajectory ({self.source}) was made without one, and it is the "
@@ -545,9 +572,13 @@ def increasing_times(name: str, times: ArrayLike, *, limit: bool = False) -> Arr
         InputError: Empty, not finite, or not strictly increasing.
         ShapeError: Not one axis.
     """
-    given = np.asarray(times)
-    ends = limit and given.ndim == 1 and given.size > 0 and bool(given[-1] == np.inf)
-    checked = real_array(name, np.append(given[:-1], 0.0) if ends else given, 1)
+    ends = _ends_at_infinity(times)
+    if ends and not limit:
+        raise InputError(
+            f"{name}: ends at infinity; finite times are expected here, the limit is what "
+            "solve(problem, start, times) has where a closed form holds"
+        )
+    checked = real_array(name, np.append(np.asarray(times)[:-1], 0.0) if ends else times, 1)
     if ends:
         checked = np.append(checked[:-1], np.inf)
         checked.setflags(write=False)
@@ -559,6 +590,15 @@ def increasing_times(name: str, times: ArrayLike, *, limit: bool = False) -> Arr
             "strictly increasing times are expected, sort them and drop repeats"
         )
     return checked
+
+
+def _ends_at_infinity(times: ArrayLike) -> bool:
+    """Whether the last of the times is infinity."""
+    try:
+        given = np.asarray(times)
+    except ValueError:  # ragged, which the check of the array says
+        return False
+    return given.ndim == 1 and given.size > 0 and bool(given[-1] == np.inf)
 
 
 def flow_times(name: str, times: ArrayLike, *, limit: bool = False) -> Array:
