@@ -115,8 +115,8 @@ def independence(
         tolerance: the error that is allowed, relative to the largest singular value.
 
     Raises:
-        InputError: no problem or no state, another parameterisation, unequal rates, decay with modes that are not balanced,
-            a target that is 0, or a tolerance that is not positive.
+        InputError: no problem or no state, another parameterisation, unequal rates, decay with
+            modes that are not balanced, a target that is 0, or a tolerance that is not positive.
         ShapeError: a start that does not fit the target.
     """
     if checked_problem(problem).parameterisation.name != "absorbed" or len(set(problem.rates)) > 1:
@@ -130,12 +130,13 @@ def independence(
     if svd.s[0] == 0:
         raise InputError("problem: its target is 0, which has no modes; give another target")
     left, right = svd.P.T @ start.U, svd.R.T @ start.V
-    grid = _times(svd.s, left, right) if times is None else times
+    rate = problem.rates[0]
+    grid = _times(svd.s, left, right) / rate if times is None else times
     try:
         truth = solve(problem, start, grid)
     except NoClosedForm:
         truth = integrate(problem, start, grid, rtol=1e-10)
-    predicted = _alone(problem, left, right, truth.times)
+    predicted = _alone(problem, left, right, rate * truth.times)
     for group in svd.subspaces:  # strengths in a subspace come sorted
         predicted[:, group] = -np.sort(-predicted[:, group], axis=1)
     actual = truth.modes()
@@ -155,7 +156,7 @@ def independence(
 
 
 def _alone(problem: BilinearProblem, left: Array, right: Array, times: Array) -> Array:
-    """Every mode by its own law, as if there were no other."""
+    """Every mode by its own law, as if there were no other, at times for a learning rate of 1."""
     plus, minus = (np.linalg.norm(rows, axis=1) for rows in (left + right, left - right))
     first: Array = (plus + minus) / 2
     second: Array = (plus - minus) / 2
@@ -185,6 +186,8 @@ def _first_above(times: Array, error: Array, tolerance: float) -> float:
     k = int(above[0])
     if k == 0:
         return float(times[0])
+    if np.isinf(times[k]):
+        return float(times[k - 1])
     share = (tolerance - error[k - 1]) / (error[k] - error[k - 1])
     return float(times[k - 1] + share * (times[k] - times[k - 1]))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from numbers import Real
+from types import FunctionType
 from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
@@ -516,12 +517,13 @@ def _sizes(problem: BilinearProblem, width: int | Sequence[int]) -> dict[str, in
     outer = {"1": 1, **dict(zip(model.target_shape, problem.shape, strict=True))}
     symbols = dict.fromkeys(symbol for shape in model.variables.values() for symbol in shape)
     inner = [symbol for symbol in symbols if symbol not in outer]
-    if isinstance(width, Sequence | np.ndarray):
-        widths = [checked_width(size) for size in cast("Sequence[int]", width)]
+    if isinstance(width, Sequence):
+        widths = [checked_width(size) for size in width]
         if model.two_factors or len(widths) != len(inner):
-            sizes = f"one, or one for each of {', '.join(inner)}," if len(inner) > 1 else "one"
+            more = f", or one for each of {', '.join(inner)}," if len(inner) > 1 else ""
             raise ShapeError(
-                f"width: got {described(width)}; {sizes} whole number is expected for {model.name}"
+                f"width: got {described(width)}; one whole number{more} is expected for "
+                f"{model.name}"
             )
     else:
         widths = [checked_width(width)] * len(inner)
@@ -560,16 +562,19 @@ def checked_width(width: int) -> int:
 def described(value: object) -> str:
     """What came, in a few words on one line, for the message that refuses it."""
     if isinstance(value, np.ndarray):
-        return f"an array of shape {cast('Array', value).shape}"
+        return f"an array of shape {np.shape(cast('Array', value))}"
     if isinstance(value, tuple | list):
-        items = cast("Sequence[object]", value)
+        items = list(cast("Sequence[object]", value))
         kinds = {"array" if isinstance(x, np.ndarray) else type(x).__name__ for x in items}
         noun = kinds.pop() if len(kinds) == 1 else "item"
         count = {1: "one", 2: "two", 3: "three"}.get(len(items), str(len(items)))
-        return f"a {type(value).__name__} of {count} {noun}{'' if len(items) == 1 else 's'}"
-    if isinstance(value, str | bool | complex | None) or isinstance(value, Real):
-        return repr(value) if isinstance(value, str) else str(value)
-    if callable(value):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return f"a {kind} of {count} {noun}{'' if len(items) == 1 else 's'}"
+    if value is None or isinstance(value, bool | complex | Real):
+        return str(value)
+    if isinstance(value, str):
+        return repr(value) if len(value) < 60 else f"text of {len(value)} characters"
+    if isinstance(value, type | FunctionType):
         return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
     return f"a value of type {type(value).__name__}"
 
@@ -588,15 +593,15 @@ def real_number(
     Raises:
         InputError: It is not, or does not fit.
     """
-    scalar: object = value[()] if isinstance(value, np.ndarray) else value
-    if isinstance(scalar, Real) and not isinstance(scalar, bool):
+    scalar = cast("Array", value)[()] if isinstance(value, np.ndarray) else value
+    if isinstance(scalar, Real) and not isinstance(value, bool):
         try:
             number = float(scalar)
         except OverflowError:
             number = np.inf
         if np.isfinite(number) and (fits is None or fits(number)):
             return number
-    raise InputError(f"{name}: got {described(value)}; {expected} is expected")
+    raise InputError(f"{name}: got {described(cast('object', value))}; {expected} is expected")
 
 
 _PARAMETERISATIONS: Final = (
@@ -614,14 +619,14 @@ def _expect(name: str, value: object, kind: type[Kind], expected: str) -> Kind:
 def _rates(rates: object, parameterisation: Parameterisation) -> tuple[float, ...]:
     """The learning rates, one a variable, if they are positive and finite; 1 by default."""
     names = tuple(parameterisation.variables)
-    listed = isinstance(rates, tuple | list) or (isinstance(rates, np.ndarray) and rates.ndim == 1)
-    values = tuple(cast("Sequence[object]", rates)) if listed else ()
-    if listed and not values:
+    row = isinstance(rates, tuple | list) or (isinstance(rates, np.ndarray) and rates.ndim == 1)
+    values = tuple(cast("Sequence[object]", rates)) if row else ()
+    if row and not values:
         return (1.0,) * len(names)
     if len(values) != len(names):
         raise InputError(
-            f"rates: got {described(rates)}; positive numbers are expected, one for each of "
-            f"{', '.join(names)}"
+            f"rates: got {described(cast('object', rates))}; positive numbers are expected, one "
+            f"for each of {', '.join(names)}"
         )
     return tuple(
         real_number(f"rates[{k}]", value, "a positive finite number", lambda x: x > 0)

@@ -70,8 +70,8 @@ class TargetSVD:
 
 
 Target: TypeAlias = Any
-"""An array (m, n); factors (P (m, k), s (k,), R (n, k)), a tuple, of the target P diag(s) Rᵀ; or, with a rank, a SciPy
-`LinearOperator` or sparse array."""
+"""An array (m, n); factors (P (m, k), s (k,), R (n, k)), a tuple, of P diag(s) Rᵀ; or, with a
+rank, a SciPy `LinearOperator` or sparse array."""
 
 
 def read_target(value: Target, rank: int | None) -> Array | TargetSVD:

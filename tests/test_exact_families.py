@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nonmixing.dynamics.exact import solve
 from nonmixing.dynamics.integrate import integrate
 from nonmixing.dynamics.trajectory import Trajectory
-from nonmixing.errors import NoClosedForm
+from nonmixing.errors import InputError, NoClosedForm
 from nonmixing.problem import Array, BilinearProblem, Factors, aligned, balanced, orthonormal
 
 
@@ -296,3 +296,43 @@ def test_states_are_coordinates_and_no_complement_is_held() -> None:
     assert found.U.shape == (3, k + width, width)
     np.testing.assert_allclose(found.factors(0).U, start.U, atol=1e-15)
     np.testing.assert_allclose(found.at(5.0).U, found.factors(2).U, atol=1e-15)
+
+
+def refusal(problem: BilinearProblem, start: Factors) -> str:
+    with pytest.raises(NoClosedForm) as caught:
+        solve(problem, start, [1.0])
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_refusal_names_the_gap_that_its_number_measures() -> None:
+    """‖UᵀU − VᵀV‖ at equal rates, whatever they are; else the norm with the rates, and both."""
+    plain = BilinearProblem(target(3, 4, 2))
+    even = balanced(plain, scale=0.3, width=2, seed=4)
+    two = BilinearProblem(plain.target, rates=(1.0, 2.0))
+    message, gap = refusal(two, even), even.U.T @ even.U - even.V.T @ even.V / 2
+    assert f"‖UᵀU/η_U − VᵀV/η_V‖_F = {np.linalg.norm(gap):.3g} with the rates" in message
+    assert "η_U = 1 and η_V = 2" in message
+    assert "UᵀU/η_U − VᵀV/η_V = λI" in message
+    assert "UᵀU − VᵀV" not in message
+    assert "balanced(problem, ...)" in message
+    other = Factors(even.U * [1.0, 2.0], even.V)
+    for rate in (1.0, 2.0):
+        message = refusal(BilinearProblem(plain.target, rates=(rate, rate)), other)
+        assert f"‖UᵀU − VᵀV‖_F = {np.linalg.norm(other.imbalance):.3g} (" in message
+        assert "η" not in message
+
+
+def test_a_refusal_of_unbalanced_modes_tells_their_own_difference() -> None:
+    problem = BilinearProblem(target(3, 3, 1), decay=0.1, rates=(2.0, 2.0))
+    start = aligned(problem, [0.3, 0.2, 0.1], [0.1, 0.2, 0.1])
+    assert "a² − b² = 0.08 in mode 0" in refusal(problem, start)
+
+
+def test_solve_refuses_bare_arrays() -> None:
+    problem = BilinearProblem(target(3, 4, 2))
+    U, V = np.ones((3, 2)), np.ones((4, 2))
+    with pytest.raises(InputError, match=r"^start: got a tuple of two arrays; pass nm\.Factors"):
+        solve(problem, (U, V), [1.0])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match=r"^problem: got an array of shape \(3, 4\)"):
+        solve(problem.target, Factors(U, V), [1.0])  # pyright: ignore[reportArgumentType]

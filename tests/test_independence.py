@@ -97,6 +97,18 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("at one learning rate", {"problem": nm.BilinearProblem(TARGET, rates=(1.0, 2.0))}),
     ("or no decay", {"problem": nm.BilinearProblem(TARGET, decay=0.1)}),
     ("times:", {"times": [1.0, 0.0]}),
+    ("tolerance: got '1'", {"tolerance": "1"}),
+    ("tolerance: got True", {"tolerance": True}),
+    ("tolerance: got nan", {"tolerance": np.nan}),
+    ("problem: got an array", {"problem": TARGET}),
+    (r"start: got a tuple of two arrays; pass nm\.Factors", {"start": (TARGET, TARGET)}),
+    (
+        "trained gates",
+        {
+            "problem": nm.BilinearProblem(TARGET, parameterisation=trained_gates()),
+            "start": {"W": TARGET[:, :2], "V": TARGET[:3, :2], "a": np.ones(2)},
+        },
+    ),
 ]
 
 
@@ -117,3 +129,35 @@ def test_a_start_that_does_not_fit() -> None:
     problem = nm.BilinearProblem(TARGET)
     with pytest.raises(ShapeError):
         independence(problem, nm.Factors(np.ones((3, 2)), np.ones((3, 2))))
+
+
+@pytest.mark.parametrize("rate", [0.5, 2.0])
+def test_one_learning_rate_is_another_clock(rate: float) -> None:
+    """The prediction keeps the truth's time: aligned starts stay independent at every rate."""
+    problem = nm.BilinearProblem(TARGET, rates=(rate, rate))
+    start = nm.aligned(problem, 0.2, 0.1, seed=1)
+    report = independence(problem, start)
+    assert report.usable
+    assert report.error.max() < 1e-12
+    plain = independence(nm.BilinearProblem(TARGET), start)
+    np.testing.assert_allclose(report.truth.times * rate, plain.truth.times, rtol=1e-14)
+    np.testing.assert_allclose(report.actual, plain.actual, atol=1e-12)
+
+
+def test_the_limit_is_no_way_to_be_usable() -> None:
+    """Only at infinity above the tolerance: usable until the last time before it."""
+    problem = nm.BilinearProblem(np.diag([1.0, 0.5]))
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])
+    start = nm.Factors(turn * [0.3, 0.1], turn * [0.3, 0.1])
+    narrow = nm.Factors(start.U[:, :1], start.V[:, :1])  # rank 1: one mode is never learned
+    report = independence(problem, narrow, [0.0, 1e-6, np.inf])
+    assert report.error[1] < report.tolerance < report.error[2]
+    assert not report.usable
+    assert report.usable_until == 1e-6
+
+
+def test_a_mapping_is_a_start_too() -> None:
+    problem = nm.BilinearProblem(TARGET)
+    start = nm.gaussian(problem, scale=0.5, width=2, seed=0)
+    by_name = independence(problem, {"U": start.U, "V": start.V}, [0.0, 1.0])
+    np.testing.assert_array_equal(by_name.error, independence(problem, start, [0.0, 1.0]).error)

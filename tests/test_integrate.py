@@ -164,7 +164,17 @@ def test_a_velocity_that_overflows_is_named(problem: BilinearProblem) -> None:
         ({"atol": float("inf")}, "atol"),
         ({"rate": -0.1}, "rate"),
         ({"rate": float("nan")}, "rate"),
+        ({"rate": np.inf}, "rate"),
+        ({"rate": "0.1"}, "rate"),
+        ({"rate": True}, "rate"),
+        ({"rate": [0.1, 0.2]}, "rate"),
+        ({"rtol": "1e-9"}, "rtol"),
+        ({"rtol": np.full(2, 1e-9)}, "rtol"),
+        ({"atol": None}, "atol"),
+        ({"max_evaluations": 0}, "max_evaluations"),
+        ({"max_evaluations": 10.5}, "max_evaluations"),
         ({"method": "Euler"}, "method"),
+        ({"method": ["LSODA"]}, "method"),
     ],
 )
 def test_bad_settings_are_refused(
@@ -182,5 +192,31 @@ def test_bad_times_and_starts_are_refused(problem: BilinearProblem) -> None:
         integrate(problem, start, [-1.0, 0.0])
     with pytest.raises(InputError, match="strictly increasing"):
         integrate(problem, start, [0.0, 0.0])
+    with pytest.raises(InputError, match=r"times: ends at infinity; .* solve\(problem, start"):
+        integrate(problem, start, [0.0, np.inf])
     with pytest.raises(ShapeError, match="start: U and V have 3 and 4 rows"):
         integrate(problem, Factors(start.V, start.U), [1.0])
+
+
+def test_bare_arrays_are_no_start_and_no_problem(problem: BilinearProblem) -> None:
+    start = aligned(problem, 0.1)
+    U, V = start.U, start.V
+    bad: list[tuple[Any, Any, str]] = [
+        (problem, (U, V), r"start: got a tuple of two arrays; pass nm\.Factors\(U, V\)"),
+        (problem, [U, V], r"start: got a list of two arrays; pass nm\.Factors\(U, V\)"),
+        (problem, (U.tolist(), V.tolist()), "start: got a tuple of two lists; pass nm"),
+        (problem, [start, (U, V)], "start: got a tuple of two arrays; pass nm"),
+        (problem, [(U, V), (U, V)], "start: got a list of two tuples; pass nm"),
+        (problem, U, r"start: got an array of shape \(4, 3\); pass nm"),
+        (problem, [], "start: got an empty sequence"),
+        (problem.target, start, r"problem: got an array of shape \(4, 3\); .* nm\.BilinearProblem"),
+    ]
+    for posed, given, words in bad:
+        with pytest.raises(InputError, match=f"^{words}") as caught:
+            integrate(posed, given, [0.0, 1.0])
+        assert "\n" not in str(caught.value)
+    assert len(integrate(problem, (start, start), [0.0, 1.0])) == 2
+    mapping = integrate(problem, {"U": U, "V": V}, [0.0, 1.0])
+    np.testing.assert_array_equal(
+        mapping.operator(1), integrate(problem, start, [0.0, 1.0]).operator(1)
+    )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from flow_models import MODELS, Model
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nonmixing.dynamics.exact import solve
+from nonmixing.dynamics.integrate import integrate
 from nonmixing.errors import InputError, ShapeError
+from nonmixing.parameterisation import adapter, fixed_gates, layers, tied, trained_gates
 from nonmixing.problem import (
     BilinearProblem,
     Factors,
@@ -178,7 +183,92 @@ def test_orthonormal_matrices_are(rows: int, columns: int, seed: int) -> None:
     np.testing.assert_allclose(matrix.T @ matrix, np.eye(columns), atol=1e-14)
 
 
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_a_gaussian_start_fits_every_parameterisation(model: Model) -> None:
+    """Its names and shapes are those typed by hand; its entries have the standard deviation."""
+    rng = np.random.default_rng(0)
+    problem = model.problem(rng, 40, 30, 20)
+    inner: int | list[int] = [20, 21] if model.name == "3 layers" else 20
+    start = gaussian(problem, scale=0.3, width=inner, seed=4)
+    found = problem.variables(start)
+    expected = model.shapes(*problem.shape, 20)
+    assert {name: value.shape for name, value in found.items()} == {
+        name: shape if len(shape) == 2 else (*shape, 1) for name, shape in expected.items()
+    }
+    assert isinstance(start, Factors) == (set(expected) == {"U", "V"})
+    entries = np.concatenate([value.ravel() for value in found.values()])
+    assert abs(entries.std() - 0.3) < 5 * 0.3 / np.sqrt(2 * len(entries))
+    assert len(np.unique(entries)) == len(entries)
+    again = problem.variables(gaussian(problem, scale=0.3, width=inner, seed=4))
+    for name, value in again.items():
+        np.testing.assert_array_equal(value, found[name])
+    integrate(problem, start, [0.0, 0.01])
+
+
+def test_one_width_is_that_of_every_inner_space() -> None:
+    found = LAYERS.variables(gaussian(LAYERS, scale=0.1, width=5, seed=0))
+    assert [value.shape for value in found.values()] == [(5, 2), (5, 5), (2, 5)]
+
+
+RATES = [(1.0, 2.0), (5.0, 0.2), (3.0, 3.0)]
+
+
+@pytest.mark.parametrize("rates", RATES)
+def test_balanced_is_what_the_rates_conserve(rates: tuple[float, float]) -> None:
+    """UᵀU/η_U = VᵀV/η_V, with the operator of the Gaussian start; solve takes it."""
+    problem = BilinearProblem(np.random.default_rng(2).standard_normal((4, 3)), rates=rates)
+    start = balanced(problem, scale=0.4, width=3, seed=1)
+    gap = start.U.T @ start.U / rates[0] - start.V.T @ start.V / rates[1]
+    assert np.abs(gap).max() < 1e-14
+    assert (np.linalg.norm(start.imbalance) < 1e-14) == (rates[0] == rates[1])
+    uneven = gaussian(problem, scale=0.4, width=3, seed=1)
+    np.testing.assert_allclose(start.operator, uneven.operator, atol=1e-14)
+    run = solve(problem, start, [0.0, 1.0])
+    assert run.source == "exact: M8"
+    reached = integrate(problem, start, [1.0], rtol=1e-10).operator(0)
+    np.testing.assert_allclose(run.operator(1), reached, atol=1e-8)
+
+
+@pytest.mark.parametrize("rates", [(1.0, 1.0), (2.0, 0.5)])
+@pytest.mark.parametrize("name", ["adapter", "layers"])
+def test_two_factors_by_other_names_have_balanced_and_aligned_starts(
+    name: str, rates: tuple[float, float]
+) -> None:
+    """Of an adapter the modes are those of T − Q₀: the closed form of aligned starts takes them."""
+    rng = np.random.default_rng(3)
+    target, base = rng.standard_normal((2, 4, 3))
+    made = adapter(base) if name == "adapter" else layers(2)
+    problem = BilinearProblem(target, parameterisation=made, rates=rates)
+    product = ("B", "A") if name == "adapter" else ("W2", "W1")
+    paces = dict(zip(made.variables, rates, strict=True))
+    even = problem.variables(balanced(problem, scale=0.4, width=2, seed=1))
+    first, second = even[product[0]], even[product[1]]
+    assert (first.shape, second.shape) == ((4, 2), (2, 3))
+    gap = first.T @ first / paces[product[0]] - second @ second.T / paces[product[1]]
+    assert np.abs(gap).max() < 1e-14
+    drawn = problem.variables(gaussian(problem, scale=0.4, width=2, seed=1))
+    np.testing.assert_allclose(first @ second, drawn[product[0]] @ drawn[product[1]], atol=1e-14)
+    assert solve(problem, problem.state(even), [1.0]).source == "exact: M8"
+    straight = aligned(problem, 0.2, seed=1)
+    source = "exact: M4" if rates[0] == rates[1] else "exact: M5"
+    assert solve(problem, straight, [1.0]).source == source
+    found = problem.variables(straight)
+    left, _, right = np.linalg.svd(target - base if name == "adapter" else target)
+    modes = left[:, :3].T @ found[product[0]] @ found[product[1]] @ right.T
+    np.testing.assert_allclose(modes, 0.04 * np.eye(3), atol=1e-14)
+
+
+def test_numbers_may_be_of_any_real_type() -> None:
+    for one in (1, 1.0, np.float32(1), np.int64(1), np.array(1.0), Fraction(1)):
+        problem = BilinearProblem(np.eye(2), decay=one, rates=[one, one])  # pyright: ignore
+        assert (problem.decay, problem.rates) == (1.0, (1.0, 1.0))
+        assert isinstance(problem.decay, float)
+
+
 FINE = BilinearProblem(np.eye(2))
+LAYERS = BilinearProblem(np.eye(2), parameterisation=layers(3))
+GATES = BilinearProblem(np.eye(2), parameterisation=fixed_gates(np.ones(3)))
+TIED = BilinearProblem(np.eye(2), parameterisation=tied())
 
 
 @pytest.mark.parametrize(
@@ -200,7 +290,85 @@ FINE = BilinearProblem(np.eye(2))
         (lambda: Factors(np.ones((4, 3)), np.ones((5, 2))), ShapeError, "U and V: got shapes"),
         (lambda: aligned(FINE, [1.0, 2.0, 3.0]), ShapeError, "a: got 3 entries"),
         (lambda: aligned(FINE, 1.0, [1.0]), ShapeError, "b: got 1 entries"),
-        (lambda: aligned(FINE, np.nan), InputError, r"a: entry \(0,\) is nan"),
+        (lambda: aligned(FINE, np.nan), InputError, "a: got nan; .* one for each of the 2 modes"),
+        (lambda: aligned(FINE, "0.1"), InputError, "a: got '0.1'"),  # pyright: ignore[reportArgumentType]
+        (lambda: aligned(FINE, True), InputError, "a: got True"),
+        (lambda: gaussian(FINE, scale="1", width=1, seed=0), InputError, "scale: got '1'"),  # pyright: ignore
+        (lambda: gaussian(FINE, scale=True, width=1, seed=0), InputError, "scale: got True"),
+        (
+            lambda: gaussian(FINE, scale=np.ones(2), width=1, seed=0),  # pyright: ignore
+            InputError,
+            r"scale: got an array of shape \(2,\); a positive finite number",
+        ),
+        (lambda: gaussian(FINE, scale=1.0, width=[2], seed=0), ShapeError, "width: got a list of"),
+        (
+            lambda: gaussian(LAYERS, scale=1.0, width=[2, 3, 4], seed=0),
+            ShapeError,
+            "width: got a list of three ints; one whole number, or one for each of h1, h2, is expected",
+        ),
+        (
+            lambda: gaussian(GATES, scale=1.0, width=2, seed=0),
+            ShapeError,
+            "width: got 2; 3 is expected beside gates",
+        ),
+        (
+            lambda: balanced(LAYERS, scale=1.0, width=2, seed=0),
+            InputError,
+            r"problem: balanced starts .* 3 layers has the variables W1, W2, W3; pass gaussian",
+        ),
+        (lambda: aligned(GATES, 0.1), InputError, "problem: aligned starts .* W, V; pass gaussian"),
+        (
+            lambda: balanced(TIED, scale=1.0, width=2, seed=0),
+            InputError,
+            "problem: .* variables U;",
+        ),
+        (
+            lambda: gaussian(np.eye(2), scale=1.0, width=1, seed=0),  # pyright: ignore
+            InputError,
+            r"problem: got an array of shape \(2, 2\); .* pass nm\.BilinearProblem\(target\)",
+        ),
+        (lambda: balanced(np.eye(2), scale=1.0, width=1, seed=0), InputError, "problem: got an"),  # pyright: ignore
+        (lambda: aligned(np.eye(2), 1.0), InputError, "problem: got an array"),  # pyright: ignore
+        (lambda: Factors(np.eye(2), np.eye(2)).check(np.eye(2)), InputError, "problem: got"),  # pyright: ignore
+        (
+            lambda: BilinearProblem(np.eye(2), parameterisation="gates"),  # pyright: ignore
+            InputError,
+            "parameterisation: got 'gates'; .* nonmixing.parameterisation",
+        ),
+        (
+            lambda: BilinearProblem(np.eye(2), parameterisation=trained_gates),  # pyright: ignore
+            InputError,
+            "parameterisation: got the function trained_gates; ",
+        ),
+        (
+            lambda: BilinearProblem(np.eye(2), (np.eye(2), np.eye(2))),  # pyright: ignore
+            InputError,
+            r"samples: got a tuple of two arrays; Samples\(inputs, outputs\) is expected",
+        ),
+        (
+            lambda: BilinearProblem.from_samples(np.eye(2), np.eye(2), tolerance="1"),  # pyright: ignore
+            InputError,
+            "tolerance: got '1'; a finite number",
+        ),
+        (lambda: whiten(np.eye(3), "0.1"), InputError, "tolerance: got '0.1'"),  # pyright: ignore
+        (
+            lambda: FINE.variables((np.eye(2), np.eye(2))),  # pyright: ignore
+            InputError,
+            r"start: got a tuple of two arrays; pass nm\.Factors\(U, V\)$",
+        ),
+        (
+            lambda: FINE.variables([[1.0, 2.0], [3.0, 4.0]]),  # pyright: ignore
+            InputError,
+            r"start: got a list of two lists; pass nm\.Factors\(U, V\)$",
+        ),
+        (
+            lambda: LAYERS.variables([np.eye(2), np.eye(2), np.eye(2)]),  # pyright: ignore
+            InputError,
+            "start: got a list of three arrays; pass a mapping with W1, W2, W3, as 3 layers needs",
+        ),
+        (lambda: FINE.variables(None), InputError, "start: got None"),  # pyright: ignore
+        (lambda: FINE.variables(Factors), InputError, "start: got the class Factors"),  # pyright: ignore
+        (lambda: FINE.variables(FINE), InputError, "start: got a value of type BilinearProblem"),  # pyright: ignore
         (lambda: aligned(FINE, 1.0, width=0), InputError, "width: got 0"),
         (lambda: aligned(FINE, 1.0, seed=-1), InputError, "seed: got -1"),
         (lambda: gaussian(FINE, scale=0.0, width=1, seed=0), InputError, "scale: got 0"),

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 import nonmixing as nm
+from nonmixing.algebra import sympy_door
 from nonmixing.testing import agreement, implements, strategies
 
 pytest_plugins = ["pytester"]
 
-LOADED = nm.GradientFlow, nm.integrate, agreement, implements, strategies
+LOADED = nm.GradientFlow, nm.integrate, nm.solve, sympy_door, agreement, implements, strategies
 """What a run inside this process imports is dropped after it, unless it was there before."""
 
 ROOT = Path(__file__).parent.parent

@@ -5,11 +5,12 @@ import re
 import pytest
 
 import nonmixing as nm
+from nonmixing.algebra import sympy_door
 from nonmixing.testing import assertions, implements
 
 pytest_plugins = ["pytester"]
 
-LOADED = nm.GradientFlow, assertions, implements
+LOADED = nm.GradientFlow, sympy_door, assertions, implements
 """What a run inside this process imports is dropped after it, unless it was there before."""
 
 REFUSALS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -340,3 +341,39 @@ def test_factors_know_their_operator_and_imbalance() -> None:
     np.testing.assert_array_equal(state.operator, U[0] @ V[0].T)
     np.testing.assert_array_equal(state.imbalance, U[0].T @ U[0] - V[0].T @ V[0])
     assert state.width == 2
+
+
+def test_a_state_that_is_not_there_is_refused_with_their_number() -> None:
+    run = Trajectory.from_arrays([0.0, 1.0], np.ones((2, 3, 2)), np.ones((2, 4, 2)))
+    for ask in (run.operator, run.factors, run.coordinates, run.state):
+        for k in (2, 99, -3):
+            with pytest.raises(
+                IndexError, match=f"k: got {k}; this trajectory has 2 states, 0 to 1"
+            ):
+                ask(k)
+        with pytest.raises(InputError, match=r"k: got 0.5; a whole number is expected"):
+            ask(0.5)  # pyright: ignore[reportArgumentType]
+        ask(-1)
+        ask(int(np.int64(1)))
+
+
+def test_what_is_no_problem_and_no_time_is_refused() -> None:
+    problem = BilinearProblem(np.ones((3, 4)))
+    run = Trajectory.from_arrays([0.0, 1.0], np.ones((2, 3, 2)), np.ones((2, 4, 2)))
+    array: Any = problem.target
+    asked: list[Callable[[], object]] = [
+        lambda: run.modes(array),
+        lambda: run.mixing(array),
+        lambda: run.loss(array),
+        lambda: Trajectory.from_arrays(run.times, run.U, run.V, problem=array),
+        lambda: Trajectory.from_variables(run.times, {"U": run.U, "V": run.V}, array),
+    ]
+    for ask in asked:
+        with pytest.raises(InputError, match=r"^problem: got an array of shape \(3, 4\)") as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+    for time in ("1", True, [0.0], np.inf):
+        with pytest.raises(InputError, match=r"^time: got .*; a finite number is expected"):
+            run.at(time)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match=r"^times: real numbers are expected"):
+        Trajectory.from_arrays([[0.0], [1.0, 2.0]], run.U, run.V)  # pyright: ignore

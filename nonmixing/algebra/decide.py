@@ -364,19 +364,30 @@ class _Work:
     def _at_sizes(self) -> _Outcome:
         """Expand the entries along integer dimensions and compare them one by one."""
         expander = Expander(self.statement.setting, self.table, expand_integers=True)
+        rules: tuple[Rule, ...] | None = None
+        cells: list[Cell] = []
         try:
             for r, c in _cells(expander, self.statement.shape):
                 self.clock.tick()
-                gap = self._gap(expander, self.statement.left, self.statement.right, r, c)
+                gap = self._normal(
+                    self._gap(expander, self.statement.left, self.statement.right, r, c)
+                )
+                uses: tuple[Use, ...] = ()
+                if gap and self.hypotheses:
+                    rules = self._rules(expander) if rules is None else rules
+                    first = reduce(self.table, gap, rules, self.kinds.impose, self.clock.tick)
+                    gap, uses = self._normal(first.remainder), first.uses
                 if not self._is_zero(gap):
                     reason = (
                         "equal wherever it was tried at these sizes, "
                         "but not by the rules for the declared kinds"
                     )
                     return "undecided", "", self.difference, None, reason
+                cells.append(Cell(r, c, expanded(self.table, uses)))
         except NeedsExpansion:
             reason = "the dimensions agree as numbers only, and no counterexample was found"
             return "undecided", "", self.difference, None, reason
+        self._second_opinion(cells)
         many = "s" if len(self.names.integers) > 1 else ""
         every = f", every {', '.join(self.names.dims)}" if self.names.dims else ""
         sizes = ", ".join(map(str, self.names.integers))

@@ -196,10 +196,11 @@ def _refusal(problem: BilinearProblem, balance: Balance, misalignment: float, un
     )
     return (
         f"start: no closed form holds for it: it is not balanced, ‖{gap}‖_F = "
-        f"{unscaled * balance.norm:.3g}{rates} (relative deviation {balance.deviation:.2g}, at most "
-        f"{BALANCED_UNITS * unit:.1g} is rounding){decay}, nor aligned with the target's singular "
-        f"modes (relative deviation {misalignment:.2g}, at most {ALIGNED_UNITS * unit:.1g}); "
-        "call integrate(problem, start, times), or start from balanced(problem, ...)"
+        f"{unscaled * balance.norm:.3g}{rates} (relative deviation {balance.deviation:.2g}, at "
+        f"most {BALANCED_UNITS * unit:.1g} is rounding){decay}, nor aligned with the target's "
+        f"singular modes (relative deviation {misalignment:.2g}, at most "
+        f"{ALIGNED_UNITS * unit:.1g}); call integrate(problem, start, times), or start from "
+        "balanced(problem, ...)"
     )
 
 
@@ -215,9 +216,9 @@ def _aligned_flow(
     if posed.decay > 0 and not even.all():
         worst = int(np.argmax(np.abs(p * q) * ~even))
         raise NoClosedForm(
-            f"start: with decay an aligned start must be balanced; a² − b² = "
-            f"{np.sqrt(posed.speed) * p[worst] * q[worst]:.3g} in mode {worst}, and the decay makes it shrink; call "
-            "integrate(problem, start, times)"
+            "start: with decay an aligned start must be balanced; a² − b² = "
+            f"{np.sqrt(posed.speed) * p[worst] * q[worst]:.3g} in mode {worst}, and the decay "
+            "makes it shrink; call integrate(problem, start, times)"
         )
     # Where neither is small a and b are kept as they are, to the last digit.
     middle_p, middle_q = np.where(small_p, 0.0, p) / 2, np.where(small_q, 0.0, q) / 2

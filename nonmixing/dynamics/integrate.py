@@ -164,19 +164,18 @@ class _Settings:
     most: int
 
     def __post_init__(self) -> None:
-        for name, expected, fits in (
-            (
-                "rtol",
-                f"a number from {FINEST:.2g}, the finest that float64 can meet, to below 1",
-                lambda x: FINEST <= x < 1,
+        finest = f"a number from {FINEST:.2g}, the finest that float64 can meet, to below 1"
+        numbers = {
+            "rtol": real_number("rtol", self.rtol, finest, lambda x: FINEST <= x < 1),
+            "atol": real_number("atol", self.atol, "a positive finite number", lambda x: x > 0),
+            "rate": real_number(
+                "rate", self.rate, "a finite number from 0, the plain flow, on", lambda x: x >= 0
             ),
-            ("atol", "a positive finite number", lambda x: x > 0),
-            ("rate", "a finite number of at least 0, 0 for the plain flow,", lambda x: x >= 0),
-        ):
-            number = real_number(name, getattr(self, name), expected, fits)
+        }
+        for name, number in numbers.items():
             object.__setattr__(self, name, number)
         whole_number("max_evaluations", self.most, 1)
-        if not isinstance(self.method, str) or self.method not in METHODS:
+        if str(self.method) not in METHODS:
             raise InputError(
                 f"method: got {described(self.method)}; one of {', '.join(METHODS)} is expected"
             )

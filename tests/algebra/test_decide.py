@@ -1120,3 +1120,40 @@ def test_divisors_do_not_vanish_in_a_counterexample() -> None:
 )
 def test_reciprocals_cancel_inside_opaque_functions(says: str) -> None:
     assert verdict(says, more="[functions]\nphi = {}") == "proved"
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "hstack(G @ inv(G) @ X, x) == hstack(X, x)",
+        "blkdiag(O.T @ O @ X, x) == blkdiag(X, x)",
+        "vec(O.T @ O @ X) == vec(X)",
+        "kron(G @ inv(G) @ x, y) == kron(x, y)",
+    ],
+)
+def test_kinds_that_are_equations_at_integer_sizes(says: str) -> None:
+    """Expanded to entries, they are rules for single entries."""
+    shapes: Any = {name: (2, 2) for name in "GOX"} | {"x": (2, 1), "y": (2, 1)}
+    kinds: Any = {"G": "invertible", "O": "orthogonal"}
+    assert verdict(says, matrices=shapes, kinds=kinds) == "proved"
+
+
+def test_what_is_proved_at_integer_sizes_has_a_second_opinion(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    says = "X @ X - tr(X) * X + (tr(X) ** 2 - tr(X @ X)) / 2 * eye(2) == 0"
+    claim = statement(says, matrices={"X": (2, 2)})
+    real = decide_module.probably_equal
+    calls: list[int] = []
+    last = 0
+
+    def last_is_false(*arguments: Any) -> bool:
+        calls.append(0)
+        return real(*arguments) and len(calls) != last
+
+    monkeypatch.setattr(decide_module, "probably_equal", last_is_false)
+    assert decide(claim).verdict == "proved"
+    last = len(calls)
+    calls.clear()
+    with pytest.raises(Disagreement):
+        decide(claim)
