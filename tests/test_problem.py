@@ -304,7 +304,7 @@ TIED = BilinearProblem(np.eye(2), parameterisation=tied())
         (
             lambda: gaussian(LAYERS, scale=1.0, width=[2, 3, 4], seed=0),
             ShapeError,
-            "width: got a list of three ints; one whole number, or one for each of h1, h2, is expected",
+            "width: got a list of three ints; one whole number, or one for each of h1, h2, is",
         ),
         (
             lambda: gaussian(GATES, scale=1.0, width=2, seed=0),
