@@ -20,7 +20,7 @@ from scipy.optimize import minimize_scalar
 
 from nonmixing.dynamics.trajectory import Trajectory
 from nonmixing.errors import InputError, ShapeError
-from nonmixing.problem import Array, BilinearProblem, real_array
+from nonmixing.problem import Array, BilinearProblem, described, real_array
 
 Outcome: TypeAlias = Literal["supported", "unsupported", "inconclusive"]
 
@@ -141,6 +141,7 @@ def compare(
     """
     if not because.strip():
         raise InputError("because: empty; say where the tolerance comes from")
+    _check_runs(a=a, b=b)
     problem = _common_problem(a, b)
     count = _mode_count(modes, problem)
     limit = _per_mode("tolerance", tolerance, count)
@@ -298,6 +299,13 @@ def step_size_band(
             and are not η and η/2.
         ShapeError: Operators of different shapes, or a floor of another length.
     """
+    _check_runs(
+        measured=measured,
+        flow=flow,
+        modified=modified,
+        measured_half=measured_half,
+        modified_half=modified_half,
+    )
     runs = (measured, flow, modified, measured_half, modified_half)
     names = ("measured", "flow", "modified", "measured_half", "modified_half")
     _check_halved(modified, modified_half)
@@ -418,6 +426,16 @@ def _check_halved(modified: Trajectory, modified_half: Trajectory) -> None:
             f"modified_half: its rate is {rates[1]:.6g} beside {rates[0]:.6g} for modified; "
             f"{rates[0] / 2:.6g} is expected"
         )
+
+
+def _check_runs(**runs: object) -> None:
+    """Refuse what is no trajectory, by its name."""
+    for name, run in runs.items():
+        if not isinstance(run, Trajectory):
+            raise InputError(
+                f"{name}: got {described(run)}; a Trajectory is expected, as solve, integrate, "
+                "train and Trajectory.from_arrays give it"
+            )
 
 
 def _common_problem(*runs: Trajectory) -> BilinearProblem:

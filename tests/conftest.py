@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
+import numpy  # noqa: F401  # its BLAS must be there to be limited
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from nonmixing.cli import main
+
+# The tests' matrices are small, and several processes run them: more threads only wait for turns.
+threadpool_limits(limits=1)
 
 settings.register_profile("nonmixing", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("nonmixing")

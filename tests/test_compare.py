@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -383,3 +384,12 @@ def test_a_band_shows_itself() -> None:
     assert len({len(line) for line in lines[1:5]}) == 1
     assert lines[5].startswith("bands: ratio 1 ± 0.2, fall 4 ± 20%, effect 2 ± 20%: ")
     assert found._repr_html_().count("<tr>") == 4
+
+
+def test_what_is_no_trajectory_is_named() -> None:
+    run = Trajectory.from_arrays([0.0, 1.0], np.ones((2, 2, 1)), np.ones((2, 2, 1)))
+    wrong: Any = np.ones((2, 2))
+    with pytest.raises(InputError, match=r"a: got an array of shape \(2, 2\); a Trajectory"):
+        compare(wrong, run, tolerance=1.0, because="a test")
+    with pytest.raises(InputError, match=r"flow: got an array"):
+        step_size_band(run, wrong, run, run, run)

@@ -184,7 +184,7 @@ claim = Claim(id="S2", title="stops", source="test", simulation=(Experiment(stop
 
 
 def test_a_missing_extra_leaves_the_claim_open(tmp_path):
-    """Nothing is wrong with the claim, and nothing is refuted: exit code 3, and a line that helps."""
+    """Nothing is wrong with the claim, and nothing is refuted: exit code 3, and a helpful line."""
     script = """
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment

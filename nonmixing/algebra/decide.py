@@ -6,6 +6,7 @@ Proved for all dimensions, refuted by a small exact counterexample, or honestly 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -352,8 +353,9 @@ class _Work:
         Symbolic sizes are 1 to 3.
         """
         tried = 0
-        for size in (1, 2, 3):
-            sizes = {dim: size + i % 2 for i, dim in enumerate(self.names.dims)}
+        for size, shift in itertools.product((1, 2, 3), (0, 1)):
+            # Unequal sizes, each way round: columns are orthonormal one way only.
+            sizes = {dim: size + (i + shift) % 2 for i, dim in enumerate(self.names.dims)}
             if feasible(self.statement.setting, self.names, sizes):
                 self.clock.tick()
                 tried += 1

@@ -1157,3 +1157,10 @@ def test_what_is_proved_at_integer_sizes_has_a_second_opinion(
     calls.clear()
     with pytest.raises(Disagreement):
         decide(claim)
+
+
+def test_integer_sizes_beside_orthonormal_columns() -> None:
+    """Sizes at which they exist are tried, whichever of the two comes first."""
+    says = "hstack(y.T, x.T) @ vstack(x, x) * P.T @ P == (y.T @ x + x.T @ x) * eye(r)"
+    shapes: Any = {"x": (1, 1), "y": (1, 1)}
+    assert verdict(says, matrices=shapes, kinds={"P": "orthonormal"}) == "proved"
