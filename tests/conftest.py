@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-import numpy  # noqa: F401  # its BLAS must be there to be limited
+import numpy  # noqa: F401  # pyright: ignore[reportUnusedImport]  # its BLAS is what is limited
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
