@@ -47,6 +47,13 @@ _DANGLING = 0
 _TIP = 1
 
 
+def row_and_column(head: Head, slots: Sequence[int]) -> tuple[int, int]:
+    """Row and column index of a factor of a matrix, its fixed ones included."""
+    remaining = iter(slots)
+    row, col = (fixed if fixed >= 0 else next(remaining) for fixed in head.fixed)
+    return row, col
+
+
 def connected(factors: Iterable[Factor]) -> list[list[Factor]]:
     """Split a product of factors into its components (connected through summed labels)."""
     groups: list[tuple[set[int], list[Factor]]] = []

@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from nonmixing.algebra import dims
-from nonmixing.algebra.canonical import Head, Key
+from nonmixing.algebra.canonical import Head, Key, row_and_column
 from nonmixing.algebra.dims import Index
 from nonmixing.algebra.evaluate import Evaluator, derivative, horner
 from nonmixing.algebra.hypotheses import Use
@@ -140,13 +140,11 @@ class _Numbers:
         self._components: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def size(self, dim: str) -> int:
-        return int(dim) if dim.isdigit() else self.sizes[dim]
+        return dims.label_size(dim, self.sizes)
 
     def points(self, labels: Sequence[tuple[int, str]]) -> Iterator[dict[int, int]]:
         """All values of labels."""
-        names = [label for label, _ in labels]
-        for choice in itertools.product(*(range(self.size(dim)) for _, dim in labels)):
-            yield dict(zip(names, choice, strict=True))
+        return dims.points(labels, self.sizes)
 
     def use(self, use: Use, equation: Equation, gap: Rows, at: Mapping[int, int]) -> int:
         """Sum over the hypothesis's labels of cofactor * gap."""
@@ -242,8 +240,7 @@ class _Numbers:
             return horner(slope, argument, PRIME)
         if len(head.fixed) == 1:  # a diagonal matrix kept as the vector of its diagonal
             return int(self.values[head.name][indices[0]][indices[0]])
-        remaining = iter(indices)
-        row, col = (index if index >= 0 else next(remaining) for index in head.fixed)
+        row, col = row_and_column(head, indices)
         return int(self.values[head.name][row][col])
 
 

@@ -7,7 +7,8 @@ over a sum a block number with the index in that block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -230,6 +231,18 @@ def size(dim: Dim, sizes: Mapping[str, int]) -> int:
     if isinstance(dim, Product):
         return prod(size(factor, sizes) for factor in dim.factors)
     return sum(size(part, sizes) for part in dim.parts)
+
+
+def label_size(dim: str, sizes: Mapping[str, int]) -> int:
+    """The size of what a label runs over: a symbol, or an integer that is not taken apart."""
+    return int(dim) if dim.isdigit() else sizes[dim]
+
+
+def points(labels: Sequence[tuple[int, str]], sizes: Mapping[str, int]) -> Iterator[dict[int, int]]:
+    """All values of labels, each with its dimension."""
+    names = [label for label, _ in labels]
+    for choice in itertools.product(*(range(label_size(dim, sizes)) for _, dim in labels)):
+        yield dict(zip(names, choice, strict=True))
 
 
 def same_size(one: Dim, other: Dim) -> bool:

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nonmixing.algebra import dims
-from nonmixing.algebra.canonical import Head
+from nonmixing.algebra.canonical import Head, row_and_column
 from nonmixing.algebra.dims import Dim, Index
 from nonmixing.algebra.ring import Number, Rows
 from nonmixing.algebra.setting import Names, Setting
@@ -93,7 +93,7 @@ class Differences:
         chosen: Entries = {}
         for labels, poly in self.cells:
             self._refuse_long(labels, poly, sizes)
-            for at in _points(labels, sizes):
+            for at in dims.points(labels, sizes):
                 tick()
                 written = self._entries(poly, at, sizes)
                 for product in written:
@@ -118,10 +118,10 @@ class Differences:
                 atom = self.table.atom(number)
                 if isinstance(atom, Component):
                     for dim in bound_dims(atom.key).values():
-                        terms *= _size(dim, sizes) ** exponent
+                        terms *= dims.label_size(dim, sizes) ** exponent
             count += terms
         for _, dim in labels:
-            count *= _size(dim, sizes)
+            count *= dims.label_size(dim, sizes)
         if count > MOST_TERMS:
             raise TooMany
 
@@ -153,14 +153,14 @@ class Differences:
             case Scalar(name):
                 return [(((name, 0, 0),), 1)]
             case Dimension(dim):
-                return [((), _size(dim, sizes))]
+                return [((), dims.label_size(dim, sizes))]
             case Entry(name, row, col):
                 return [(((name, row, col),), 1)]
             case Delta(low, high):
                 return [((), 1)] if at[low] == at[high] else []
             case Component(key):
                 terms: list[tuple[tuple[Place, ...], Coefficient]] = []
-                for point in _points(tuple(bound_dims(key).items()), sizes):
+                for point in dims.points(tuple(bound_dims(key).items()), sizes):
                     sign, places = 1, list[Place]()
                     for head, slots in key:
                         factor, place = self._place(
@@ -178,8 +178,7 @@ class Differences:
         """Sign and place of a factor; the upper triangle stands for a symmetric or skew matrix."""
         if len(head.fixed) == 1:  # a diagonal matrix kept as the vector of its diagonal
             return 1, (head.name, indices[0], indices[0])
-        remaining = iter(indices)
-        row, col = (index if index >= 0 else next(remaining) for index in head.fixed)
+        row, col = row_and_column(head, indices)
         kinds = self.setting.kinds_of(head.name)
         if "diagonal" in kinds and row != col:
             return 0, (head.name, row, col)
@@ -207,19 +206,6 @@ class Differences:
     def _value(self, name: str, i: int, j: int, chosen: Mapping[Place, int]) -> Number:
         sign, place = self._place(Head(name, (i, j), ()), ())
         return sign * chosen.get(place, 0)
-
-
-def _size(dim: str, sizes: Mapping[str, int]) -> int:
-    return int(dim) if dim.isdigit() else sizes[dim]
-
-
-def _points(
-    labels: Sequence[tuple[int, str]], sizes: Mapping[str, int]
-) -> Iterator[dict[int, int]]:
-    """All values of labels."""
-    names = [label for label, _ in labels]
-    for choice in itertools.product(*(range(_size(dim, sizes)) for _, dim in labels)):
-        yield dict(zip(names, choice, strict=True))
 
 
 def _nonzero(poly: Entries) -> dict[Place, int]:

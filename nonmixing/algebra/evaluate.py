@@ -258,10 +258,7 @@ class Evaluator:
         for node in reversed(_operands_first(f)):
             slope = slopes.pop(node)
             if node.op in ("symbol", "scalar"):
-                name = str(node.data)
-                if name in found:  # it stands behind an operation without a rule, too
-                    continue
-                found[name] = slope
+                found.setdefault(str(node.data), slope)  # None if an operation hides it, too
                 continue
             if node.op not in _PULLED_BACK or (node.op == "inv" and self.inverses):
                 found.update(dict.fromkeys(node.names))

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from nonmixing.algebra import dims
 from nonmixing.algebra import expr as ex
-from nonmixing.algebra.canonical import Factor, Head
+from nonmixing.algebra.canonical import Factor, Head, row_and_column
 from nonmixing.algebra.dims import Block, Dim, Index
 from nonmixing.algebra.gaussian import gaussian_mean
 from nonmixing.algebra.node import INVERSE, Expr
@@ -352,7 +352,7 @@ class Expander:
             labels = tuple(free.get(label, label) for label in slots)
             lower = below - len(opened)
             if applied is None:
-                i, j = _two_indices(head, labels)
+                i, j = row_and_column(head, labels)
                 change = self._factor_motion(head.name, i, j, motion, lower)
             else:  # phi(z)' = phi'(z) z'
                 inside = self.along(applied.at(self.table, labels), motion, lower)
@@ -421,7 +421,7 @@ class Expander:
             labels = tuple(free.get(label, label) for label in slots)
             applied = self.table.function(head)
             if applied is None:
-                value = values[head.name](*_two_indices(head, labels))
+                value = values[head.name](*row_and_column(head, labels))
             else:
                 lower = below - len(opened)
                 inside = self.substitute(applied.at(self.table, labels), values, lower)
@@ -430,13 +430,6 @@ class Expander:
         result: Poly = {}
         self._close(result, poly, opened)
         return result
-
-
-def _two_indices(head: Head, slots: tuple[int, ...]) -> tuple[int, int]:
-    """Row and column index of a factor, its fixed ones included."""
-    remaining = iter(slots)
-    row, col = (fixed if fixed >= 0 else next(remaining) for fixed in head.fixed)
-    return row, col
 
 
 def _function(expr: Expr) -> tuple[str, int]:

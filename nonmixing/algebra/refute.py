@@ -159,14 +159,14 @@ def find_counterexample(
                 if found is None:
                     continue
                 shown = _finish(statement, dims, found)
-                if shown is None and not _too_long(statement, dims, found):
-                    raise Disagreement(
-                        f"claim {statement.id!r}: refuted, but the sides agree at {dims}; "
-                        "please report this"
-                    )
-                if shown is None:
+                if shown is not None:
+                    return shown
+                if _too_long(statement, dims, found):
                     continue
-                return shown
+                raise Disagreement(
+                    f"claim {statement.id!r}: refuted, but the sides agree at {dims}; "
+                    "please report this"
+                )
         if not statement.assume and probably_equal(statement, names, dims, rng):
             continue
         found = _small(statement, names, dims, rng, tick)

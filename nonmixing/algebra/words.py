@@ -62,7 +62,7 @@ class Words:
     def __init__(self, setting: Setting, tick: Callable[[], None] | None = None) -> None:
         self.setting = setting
         self._tick = tick
-        # What a letter or a scalar atom stands for: a symbol (the inverse of one as inv), or
+        # What a letter or a scalar atom stands for: a symbol (or the inverse of one, by name), or
         # another expression; a closed word for a trace ("tr") or for x^T A y ("path").
         self._matrices: list[Expr] = []
         self._letters: dict[Expr, int] = {}
@@ -72,7 +72,6 @@ class Words:
         self._closed: dict[Word, int] = {}
         self._known: dict[Expr, Form] = {}
         self._has_thin = False
-        self._motions: dict[object, dict[str, _Image]] = {}
         self._changes: dict[tuple[object, int], Form] = {}
 
     # --- forms ------------------------------------------------------------------------------------
@@ -277,8 +276,8 @@ class Words:
         elif inside.op == "times":
             left, right = inside.args
         elif inside.op == "scale":
-            factor = self.form(inside.args[0])
-            return self._times(factor, self._total(inside.args[1], expr), False)
+            whole = self.form(node("total", (inside.args[1],)))
+            return self._times(self.form(inside.args[0]), whole, False)
         elif inside.is_scalar:
             return self.form(inside)
         else:
