@@ -19,8 +19,8 @@ import numpy as np
 
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment, from_text
-from nonmixing.compare import step_size_band
-from nonmixing.evidence import of_band, of_comparison
+from nonmixing.evidence import of_comparison
+from nonmixing.ledger import folder, load_script
 from nonmixing.verdict import Verdict, judge
 
 ALIGNED = """
@@ -100,6 +100,8 @@ id = "start"
 says = "sigma / (1 + (sigma / c0 - 1) * 1) == c0"
 """
 
+BAND = load_script(folder("proofs") / "_band.py")
+
 SEED = 29
 S = np.array([1.0, 0.6, 0.35, 0.2])
 DECAY = 0.35
@@ -151,16 +153,7 @@ def ends(quick: bool) -> Verdict:
 def training(quick: bool) -> Verdict:
     """A torch network with weight decay in its loss, mode by mode."""
     rate, steps = 0.1, 200
-    coarse = nm.train(problem(), start(), rate=rate, steps=steps)
-    fine = nm.train(problem(), start(), rate=rate / 2, steps=2 * steps, every=2)
-    result = step_size_band(
-        coarse,
-        nm.solve(problem(), start(), coarse.times),
-        nm.integrate(problem(), start(), coarse.times, rate=rate),
-        fine,
-        nm.integrate(problem(), start(), fine.times, rate=rate / 2),
-    )
-    return of_band("training", result, "modes of a torch network against D9", seed=SEED)
+    return BAND.trained(problem(), start(), rate=rate, steps=steps, form="D9", seed=SEED)
 
 
 claim = Claim(

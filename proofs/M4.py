@@ -25,8 +25,7 @@ import numpy as np
 
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment, from_text
-from nonmixing.compare import step_size_band
-from nonmixing.evidence import of_band, of_comparison
+from nonmixing.evidence import of_comparison
 from nonmixing.ledger import folder, load_script
 from nonmixing.verdict import Verdict
 
@@ -97,6 +96,7 @@ id = "no-target-from-below"
 says = "d(negative) == 2 * negative ** 2"
 """
 
+BAND = load_script(folder("proofs") / "_band.py")
 PICTURE = load_script(folder("proofs") / "_curves.py")
 
 SEED = 14
@@ -141,17 +141,7 @@ def training(quick: bool) -> Verdict:
     # Each mode must rise: time to half its value is ln(s/c₀ − 1)/(2s), the last one's is longest.
     span = float(1.5 * np.log(S[-1] / RISING_START - 1) / (2 * S[-1]))
     steps = int(np.ceil(span / rate))
-    coarse = nm.train(posed, start, rate=rate, steps=steps)
-    fine = nm.train(posed, start, rate=rate / 2, steps=2 * steps, every=2)
-    exact = nm.solve(posed, start, coarse.times)
-    result = step_size_band(
-        coarse,
-        exact,
-        nm.integrate(posed, start, coarse.times, rate=rate),
-        fine,
-        nm.integrate(posed, start, fine.times, rate=rate / 2),
-    )
-    return of_band("training", result, "modes of a torch network against M4", seed=SEED)
+    return BAND.trained(posed, start, rate=rate, steps=steps, form="M4", seed=SEED)
 
 
 def figure(entry: Mapping[str, Any], out: Path) -> Path:

@@ -26,8 +26,7 @@ import numpy as np
 
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment, from_text
-from nonmixing.compare import step_size_band
-from nonmixing.evidence import of_band, of_comparison
+from nonmixing.evidence import of_comparison
 from nonmixing.ledger import folder, load_script
 from nonmixing.verdict import Verdict
 
@@ -97,6 +96,7 @@ id = "end"
 says = "lam * p / (1 - p ** 2) == s"
 """
 
+BAND = load_script(folder("proofs") / "_band.py")
 PICTURE = load_script(folder("proofs") / "_curves.py")
 
 SEED = 15
@@ -139,16 +139,7 @@ def simulation(quick: bool) -> Verdict:
 def training(quick: bool) -> Verdict:
     """A torch network from the imbalanced start, mode by mode, and the second-order flow."""
     rate, steps = 0.1, 150
-    coarse = nm.train(problem(), start(), rate=rate, steps=steps)
-    fine = nm.train(problem(), start(), rate=rate / 2, steps=2 * steps, every=2)
-    result = step_size_band(
-        coarse,
-        nm.solve(problem(), start(), coarse.times),
-        nm.integrate(problem(), start(), coarse.times, rate=rate),
-        fine,
-        nm.integrate(problem(), start(), fine.times, rate=rate / 2),
-    )
-    return of_band("training", result, "modes of a torch network against M5", seed=SEED)
+    return BAND.trained(problem(), start(), rate=rate, steps=steps, form="M5", seed=SEED)
 
 
 def figure(entry: Mapping[str, Any], out: Path) -> Path:

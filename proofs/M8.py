@@ -21,8 +21,7 @@ import numpy as np
 
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment, from_text
-from nonmixing.compare import step_size_band
-from nonmixing.evidence import of_band, of_comparison
+from nonmixing.evidence import of_comparison
 from nonmixing.ledger import folder, load_script
 from nonmixing.verdict import Verdict
 
@@ -80,6 +79,7 @@ id = "closed-form"
 says = "d(X) == F @ X + X @ F - X @ X"
 """
 
+BAND = load_script(folder("proofs") / "_band.py")
 PICTURE = load_script(folder("proofs") / "_curves.py")
 
 SEED = 18
@@ -122,16 +122,7 @@ def training(quick: bool) -> Verdict:
     """A torch network from the balanced start, mode by mode."""
     rate, steps = 0.1, 150
     begin = start(0.3)
-    coarse = nm.train(problem(), begin, rate=rate, steps=steps)
-    fine = nm.train(problem(), begin, rate=rate / 2, steps=2 * steps, every=2)
-    result = step_size_band(
-        coarse,
-        nm.solve(problem(), begin, coarse.times),
-        nm.integrate(problem(), begin, coarse.times, rate=rate),
-        fine,
-        nm.integrate(problem(), begin, fine.times, rate=rate / 2),
-    )
-    return of_band("training", result, "modes of a torch network against M8", seed=SEED)
+    return BAND.trained(problem(), begin, rate=rate, steps=steps, form="M8", seed=SEED)
 
 
 def figure(entry: Mapping[str, Any], out: Path) -> Path:

@@ -18,8 +18,8 @@ import numpy as np
 
 import nonmixing as nm
 from nonmixing.claim import Claim, Experiment, from_text
-from nonmixing.compare import step_size_band
-from nonmixing.evidence import of_band, of_comparison
+from nonmixing.evidence import of_comparison
+from nonmixing.ledger import folder, load_script
 from nonmixing.verdict import Verdict
 
 RICCATI = """
@@ -76,6 +76,8 @@ id = "closed-form"
 says = "d(X) == F @ X + X @ F - X @ X"
 """
 
+BAND = load_script(folder("proofs") / "_band.py")
+
 SEED = 19
 SHAPES = ((6, 4, 3, 0.3), (4, 6, 3, -0.2))
 """m, n, r, λ."""
@@ -116,16 +118,7 @@ def training(shape: tuple[int, int, int, float]) -> Verdict:
     """A torch network from the λ-balanced start, mode by mode."""
     posed, begin = problem(*shape[:2]), start(*shape)
     rate, steps = 0.05, 240  # half of what M8 takes: imbalance makes the early flow stiffer
-    coarse = nm.train(posed, begin, rate=rate, steps=steps)
-    fine = nm.train(posed, begin, rate=rate / 2, steps=2 * steps, every=2)
-    result = step_size_band(
-        coarse,
-        nm.solve(posed, begin, coarse.times),
-        nm.integrate(posed, begin, coarse.times, rate=rate),
-        fine,
-        nm.integrate(posed, begin, fine.times, rate=rate / 2),
-    )
-    return of_band("training", result, "modes of a torch network against M9", seed=SEED)
+    return BAND.trained(posed, begin, rate=rate, steps=steps, form="M9", seed=SEED)
 
 
 def name(shape: tuple[int, int, int, float]) -> str:
